@@ -98,16 +98,16 @@ label! {
         None = "none",
         /// The host's name could not be resolved.
         Dns = "dns",
-        /// The address is one that must not be connected to.
-        BlockedAddress = "blocked_address",
+        /// The address is one that must not be called.
+        ForbiddenAddress = "forbidden_address",
         /// No connection came about.
         Connect = "connect",
         /// The TLS handshake or the certificate failed.
         Tls = "tls",
         /// The attempt's time was up.
         Timeout = "timeout",
-        /// The connection broke after it was made.
-        Reset = "reset",
+        /// The connection was closed before the status line arrived.
+        ConnectionClosed = "connection_closed",
         /// The answer was not HTTP.
         Protocol = "protocol",
         /// A status from 300 to 399, which is never followed.
@@ -120,8 +120,8 @@ label! {
         ServerError = "server_error",
         /// Any other status that is not a success.
         UnexpectedStatus = "unexpected_status",
-        /// The request could not be made from the event and the endpoint's settings.
-        Unsendable = "unsendable",
+        /// The request could not be built from the endpoint's configuration.
+        Configuration = "configuration",
     }
 }
 
@@ -133,15 +133,13 @@ label! {
         /// The receiver answered with a status that repeating does not change.
         Rejected = "rejected",
         /// The receiver said 410: the endpoint is gone.
-        Gone = "gone",
+        EndpointGone = "endpoint_gone",
+        /// The endpoint leads to an address that must not be called.
+        ForbiddenAddress = "forbidden_address",
+        /// The endpoint cannot be called as it is configured.
+        Configuration = "configuration",
         /// It waited longer than a delivery may.
-        Expired = "expired",
-        /// The address is one that must not be connected to.
-        BlockedAddress = "blocked_address",
-        /// The request could not be made from the event and the endpoint's settings.
-        Unsendable = "unsendable",
-        /// The endpoint was disabled or deleted meanwhile.
-        EndpointDisabled = "endpoint_disabled",
+        WaitExpired = "wait_expired",
     }
 }
 

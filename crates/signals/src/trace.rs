@@ -74,8 +74,17 @@ pub struct Tracing {
 impl Tracing {
     /// Spans go to the global tracer provider if `exported`, nowhere otherwise.
     pub fn new(exported: bool) -> Self {
+        if exported {
+            Self::with_tracer(global::tracer(SCOPE))
+        } else {
+            Self::off()
+        }
+    }
+
+    /// Spans go to `tracer`.
+    pub fn with_tracer(tracer: BoxedTracer) -> Self {
         Self {
-            tracer: exported.then(|| Arc::new(global::tracer(SCOPE))),
+            tracer: Some(Arc::new(tracer)),
         }
     }
 
