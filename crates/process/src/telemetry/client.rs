@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use reqwest::blocking::{Client, ClientBuilder};
+use reqwest::redirect::Policy;
 
 /// At most one log line about failed exports in this time.
 const COMPLAINT_INTERVAL: Duration = Duration::from_mins(5);
@@ -17,7 +19,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A blocking client, as the SDK's exporting threads need one.
 pub(super) struct ExportClient {
-    http: reqwest::blocking::Client,
+    http: Client,
     last_complaint: Mutex<Option<Instant>>,
 }
 
@@ -48,12 +50,18 @@ impl ExportClient {
     }
 }
 
-fn build() -> reqwest::Result<reqwest::blocking::Client> {
-    reqwest::blocking::Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .timeout(REQUEST_TIMEOUT)
+/// A machine without CA certificates can still export over plain HTTP: there the client trusts none.
+fn build() -> reqwest::Result<Client> {
+    builder()
         .build()
+        .or_else(|_| builder().tls_certs_only([]).build())
+}
+
+fn builder() -> ClientBuilder {
+    Client::builder()
+        .no_proxy()
+        .redirect(Policy::none())
+        .timeout(REQUEST_TIMEOUT)
 }
 
 /// Without the client's settings: the SDK prints its exporters.

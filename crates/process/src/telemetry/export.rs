@@ -1,7 +1,6 @@
 //! The OTLP exporters, as the `OTEL_*` variables ask for them.
 
-use opentelemetry::propagation::TextMapCompositePropagator;
-use opentelemetry::{KeyValue, global};
+use opentelemetry::{Key, KeyValue, Value, global};
 use opentelemetry_http::HttpError;
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithHttpConfig};
 use opentelemetry_sdk::Resource;
@@ -17,23 +16,24 @@ use crate::config::process_variable;
 ///
 /// Every process has an instance id, since the counters of two replicas would otherwise be mixed up.
 pub(super) fn resource(service_name: &str, service_version: &str) -> Resource {
-    let from_environment = Resource::builder().build();
-    let default_name = from_environment
-        .get(&"service.name".into())
-        .is_none_or(|name| name.as_str().starts_with("unknown_service"));
-    let mut resource = Resource::builder_empty().with_attributes([
-        KeyValue::new("service.version", service_version.to_owned()),
-        KeyValue::new("service.instance.id", Uuid::new_v4().to_string()),
-    ]);
-    resource = resource.with_attributes(
-        from_environment
-            .iter()
-            .map(|(key, value)| KeyValue::new(key.clone(), value.clone())),
-    );
-    if default_name {
-        resource = resource.with_service_name(service_name.to_owned());
-    }
-    resource.build()
+    let detected = Resource::builder().build();
+    let from_environment = detected
+        .iter()
+        .filter(|(key, value)| !is_made_up_name(key, value))
+        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
+    Resource::builder_empty()
+        .with_attributes([
+            KeyValue::new("service.name", service_name.to_owned()),
+            KeyValue::new("service.version", service_version.to_owned()),
+            KeyValue::new("service.instance.id", Uuid::new_v4().to_string()),
+        ])
+        .with_attributes(from_environment)
+        .build()
+}
+
+/// Whether this is the name the SDK gives a service that has none.
+fn is_made_up_name(key: &Key, value: &Value) -> bool {
+    key.as_str() == "service.name" && value.as_str().starts_with("unknown_service")
 }
 
 /// The global tracer provider, if spans are to be exported.
@@ -41,17 +41,13 @@ pub(super) fn install_tracer(resource: &Resource) -> Option<SdkTracerProvider> {
     if !is_wanted("TRACES") {
         return None;
     }
-    let exporter = span_exporter()
-        .map_err(|error| refuse("traces", &error))
-        .ok()?;
+    let exporter = span_exporter().map_err(|_| refuse("traces")).ok()?;
     let provider = SdkTracerProvider::builder()
         .with_resource(resource.clone())
         .with_batch_exporter(exporter)
         .build();
     global::set_tracer_provider(provider.clone());
-    global::set_text_map_propagator(TextMapCompositePropagator::new(vec![Box::new(
-        TraceContextPropagator::new(),
-    )]));
+    global::set_text_map_propagator(TraceContextPropagator::new());
     Some(provider)
 }
 
@@ -60,9 +56,7 @@ pub(super) fn install_meter(resource: &Resource) -> Option<SdkMeterProvider> {
     if !is_wanted("METRICS") {
         return None;
     }
-    let exporter = metric_exporter()
-        .map_err(|error| refuse("metrics", &error))
-        .ok()?;
+    let exporter = metric_exporter().map_err(|_| refuse("metrics")).ok()?;
     let provider = SdkMeterProvider::builder()
         .with_resource(resource.clone())
         .with_periodic_exporter(exporter)
@@ -99,8 +93,8 @@ fn is_wanted(signal: &str) -> bool {
         && !is(&format!("OTEL_{signal}_EXPORTER"), "none")
 }
 
-/// The error's text may repeat the endpoint's URL, so only its place is told.
-fn refuse(signal: &str, _error: &HttpError) {
+/// The error itself is not told: it may repeat the endpoint's URL.
+fn refuse(signal: &str) {
     tracing::warn!(
         signal,
         "telemetry is not exported: the OTEL_EXPORTER_OTLP_* variables cannot be used"
