@@ -202,3 +202,6 @@ impl Breaker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,3 +82,74 @@ pub fn delivery_id(event_id: Uuid, endpoint_id: Uuid, event_created_at: DateTime
     bytes[6..].copy_from_slice(&digest[..10]);
     Builder::from_custom_bytes(bytes).into_uuid()
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeZone;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(milliseconds: i64) -> DateTime<Utc> {
+        Utc.timestamp_millis_opt(milliseconds).unwrap()
+    }
+
+    #[test]
+    fn an_id_is_the_same_for_every_program_and_version() {
+        let id = delivery_id(
+            Uuid::from_u128(1),
+            Uuid::from_u128(2),
+            at(1_767_225_600_123),
+        );
+        assert_eq!(id.to_string(), "019b76da-a87b-88d6-8721-debb423cf880");
+    }
+
+    #[test]
+    fn times_that_do_not_fit_are_clamped() {
+        let first_six = |milliseconds| {
+            let id = delivery_id(Uuid::nil(), Uuid::nil(), at(milliseconds));
+            id.as_bytes()[..6].to_vec()
+        };
+        assert_eq!(first_six(-1), [0; 6]);
+        assert_eq!(first_six(0), [0; 6]);
+        assert_eq!(first_six(1), [0, 0, 0, 0, 0, 1]);
+        // The year 10889, which PostgreSQL can hold, is where 48 bits end.
+        let end = DateTime::<Utc>::MAX_UTC;
+        let id = delivery_id(Uuid::nil(), Uuid::nil(), end);
+        assert_eq!(id.as_bytes()[..6], [0xff; 6]);
+    }
+
+    #[test]
+    fn names_are_read_back_as_what_was_written() {
+        for status in Status::ALL {
+            assert_eq!(status.as_str().parse(), Ok(*status));
+        }
+        for reason in HoldReason::ALL {
+            assert_eq!(reason.as_str().parse(), Ok(*reason));
+        }
+        for reason in DeadLetterReason::ALL {
+            assert_eq!(reason.as_str().parse(), Ok(*reason));
+        }
+        let unknown = "Pending".parse::<Status>().unwrap_err();
+        assert_eq!(unknown.to_string(), "not a known delivery status");
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_is_a_version_8_uuid_that_begins_with_the_events_time(
+            event in any::<u128>(),
+            endpoint in any::<u128>(),
+            milliseconds in 0..=4_102_444_800_000_i64,
+        ) {
+            let (event, endpoint) = (Uuid::from_u128(event), Uuid::from_u128(endpoint));
+            let id = delivery_id(event, endpoint, at(milliseconds));
+            prop_assert_eq!(id.get_version_num(), 8);
+            prop_assert_eq!(id.get_variant(), uuid::Variant::RFC4122);
+            prop_assert_eq!(id.as_u128() >> 80, milliseconds.unsigned_abs().into());
+            prop_assert_eq!(id, delivery_id(event, endpoint, at(milliseconds)));
+            if event != endpoint {
+                prop_assert_ne!(id, delivery_id(endpoint, event, at(milliseconds)));
+            }
+        }
+    }
+}

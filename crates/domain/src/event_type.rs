@@ -97,3 +97,64 @@ impl fmt::Display for EventPattern {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> EventPattern {
+        EventPattern::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_segment_wildcard_takes_everything_below_but_not_the_segment_itself() {
+        let orders = pattern("order.*");
+        assert!(orders.matches("order.paid"));
+        assert!(orders.matches("order.item.added"));
+        assert!(!orders.matches("order"));
+        assert!(!orders.matches("order."));
+        assert!(!orders.matches("orders.paid"));
+        assert!(!orders.matches("Order.paid"));
+    }
+
+    #[test]
+    fn a_lone_wildcard_takes_everything_and_a_literal_only_itself() {
+        assert!(pattern("*").matches("anything at all"));
+        assert!(pattern("order.paid").matches("order.paid"));
+        assert!(!pattern("order.paid").matches("order.paid.twice"));
+        assert!(!pattern("order.paid").matches("order"));
+    }
+
+    #[test]
+    fn a_pattern_is_shown_as_it_was_written() {
+        for text in ["*", "order.*", "order.item.*", "a:b/c-d_e.F9"] {
+            assert_eq!(pattern(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn malformed_patterns_are_refused_with_their_kind() {
+        let refused = |text: &str| EventPattern::parse(text).unwrap_err();
+        for text in [
+            "order*",
+            "*.paid",
+            "order.*.paid",
+            "**",
+            "order.**",
+            ".*",
+            "order/*",
+            "a*b",
+        ] {
+            assert_eq!(refused(text), PatternError::Wildcard, "{text}");
+        }
+        for text in ["order paid", "order\n", "ordér", "order,paid", "order\0"] {
+            assert_eq!(refused(text), PatternError::Character, "{text:?}");
+        }
+        assert_eq!(refused(""), PatternError::Length);
+        assert_eq!(
+            refused(&"a".repeat(PATTERN_BYTES_MAX + 1)),
+            PatternError::Length
+        );
+        assert!(EventPattern::parse(&"a".repeat(PATTERN_BYTES_MAX)).is_ok());
+    }
+}

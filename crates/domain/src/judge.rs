@@ -164,3 +164,6 @@ fn health(outcome: &Outcome, class: Class) -> HealthEffect {
         (Class::Permanent(_) | Class::Transient, _) => HealthEffect::Failure,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,3 +65,41 @@ impl Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_that_http_does_not_have_is_a_protocol_failure() {
+        for status in [0, 99, 600, 999, u16::MAX] {
+            let outcome = Outcome::response(status, None);
+            assert_eq!(
+                outcome,
+                Outcome::Failure(FailureClass::Protocol),
+                "{status}"
+            );
+        }
+        for status in [100, 599] {
+            let outcome = Outcome::response(status, None);
+            assert!(matches!(outcome, Outcome::Response { .. }), "{status}");
+        }
+    }
+
+    #[test]
+    fn every_failure_has_a_class_and_a_success_has_none() {
+        let class = |status| Outcome::response(status, None).error_class();
+        assert_eq!(class(199), Some("http_1xx"));
+        assert_eq!(class(200), None);
+        assert_eq!(class(299), None);
+        assert_eq!(class(300), Some("http_3xx"));
+        assert_eq!(class(404), Some("http_4xx"));
+        assert_eq!(class(500), Some("http_5xx"));
+        assert_eq!(class(600), Some("protocol"));
+        for failure in FailureClass::ALL {
+            let outcome = Outcome::Failure(*failure);
+            assert_eq!(outcome.error_class(), Some(failure.as_str()));
+            assert_eq!(failure.as_str().parse(), Ok(*failure));
+        }
+    }
+}

@@ -71,3 +71,129 @@ fn scheduled(waits: &[Duration], failed_attempts: u32) -> Duration {
         .copied()
         .unwrap_or(RETRY_AFTER_MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BASE: Duration = Duration::from_secs(30);
+    const CAP: Duration = Duration::from_hours(1);
+    const NEARLY_ONE: f64 = 1.0 - f64::EPSILON;
+
+    const JITTER: RetryPolicy = RetryPolicy::FullJitter {
+        base: BASE,
+        cap: CAP,
+    };
+
+    fn seconds(seconds: &[u64]) -> Vec<Duration> {
+        seconds.iter().copied().map(Duration::from_secs).collect()
+    }
+
+    #[test]
+    fn the_ceiling_doubles_from_twice_the_base_up_to_the_cap() {
+        let ceilings: Vec<Duration> = (1..=8).map(|n| ceiling(BASE, CAP, n)).collect();
+        let expected = seconds(&[60, 120, 240, 480, 960, 1920, 3600, 3600]);
+        assert_eq!(ceilings, expected);
+    }
+
+    #[test]
+    fn the_ceiling_saturates_for_any_count_and_duration() {
+        assert_eq!(ceiling(BASE, CAP, u32::MAX), CAP);
+        assert_eq!(
+            ceiling(Duration::MAX, Duration::MAX, u32::MAX),
+            Duration::MAX
+        );
+        assert_eq!(ceiling(Duration::ZERO, CAP, u32::MAX), Duration::ZERO);
+        // 2^40 does not fit 32 bits, yet the wait it makes is below the cap.
+        let nanosecond = Duration::from_nanos(1);
+        assert_eq!(ceiling(nanosecond, CAP, 40), Duration::from_nanos(1 << 40));
+        assert_eq!(ceiling(nanosecond, CAP, 42), CAP);
+    }
+
+    #[test]
+    fn the_draw_covers_the_whole_range_from_zero() {
+        assert_eq!(JITTER.delay(1, 0.0), Duration::ZERO);
+        assert_eq!(JITTER.delay(1, 0.5), Duration::from_secs(30));
+        assert!(JITTER.delay(1, NEARLY_ONE) > Duration::from_millis(59_999));
+        assert!(JITTER.delay(1, NEARLY_ONE) <= Duration::from_mins(1));
+    }
+
+    #[test]
+    fn jitter_spreads_evenly_over_many_draws() {
+        const DRAWS: u32 = 10_000;
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut buckets = [0_u32; 10];
+        let mut sum = Duration::ZERO;
+        for _ in 0..DRAWS {
+            let delay = JITTER.delay(3, pseudo_random(&mut state));
+            buckets[usize::try_from(delay.as_secs() / 24).unwrap()] += 1;
+            sum += delay;
+        }
+        // Half of 240 s; the standard error of the mean is 0.7 s, that of a bucket 30 draws.
+        let mean = sum / DRAWS;
+        assert!(
+            (Duration::from_secs(117)..Duration::from_secs(123)).contains(&mean),
+            "{mean:?}"
+        );
+        assert!(
+            buckets.iter().all(|draws| (850..1150).contains(draws)),
+            "{buckets:?}"
+        );
+    }
+
+    /// Uniform in `[0, 1)`, by Marsaglia's xorshift with a fixed seed.
+    fn pseudo_random(state: &mut u64) -> f64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        let high_bits = u32::try_from(*state >> 32).unwrap();
+        f64::from(high_bits) / (f64::from(u32::MAX) + 1.0)
+    }
+
+    #[test]
+    fn a_schedule_gives_its_entries_in_turn_and_repeats_the_last() {
+        let policy = RetryPolicy::schedule(seconds(&[60, 300, 900])).unwrap();
+        let delays: Vec<Duration> = (1..=5).map(|n| policy.delay(n, 0.7)).collect();
+        assert_eq!(delays, seconds(&[60, 300, 900, 900, 900]));
+        assert_eq!(policy.delay(u32::MAX, 0.7), Duration::from_mins(15));
+        assert_eq!(policy.delay(0, 0.7), Duration::from_mins(1));
+    }
+
+    #[test]
+    fn an_empty_schedule_is_refused_and_never_retries_at_once() {
+        assert_eq!(RetryPolicy::schedule(Vec::new()), Err(EmptySchedule));
+        let by_hand = RetryPolicy::Schedule(Vec::new());
+        assert_eq!(by_hand.delay(1, 0.0), RETRY_AFTER_MAX);
+    }
+
+    fn any_duration() -> impl Strategy<Value = Duration> {
+        (any::<u64>(), 0..1_000_000_000_u32)
+            .prop_map(|(seconds, nanoseconds)| Duration::new(seconds, nanoseconds))
+    }
+
+    proptest! {
+        #[test]
+        fn every_delay_lies_between_zero_and_its_ceiling(
+            base in any_duration(),
+            cap in any_duration(),
+            failed_attempts in any::<u32>(),
+            chance in any::<f64>(),
+        ) {
+            let delay = RetryPolicy::FullJitter { base, cap }.delay(failed_attempts, chance);
+            prop_assert!(delay <= ceiling(base, cap, failed_attempts));
+            prop_assert!(delay <= cap);
+        }
+
+        #[test]
+        fn ceilings_never_shrink_as_failures_add_up(
+            base in any_duration(),
+            cap in any_duration(),
+            failed_attempts in 0..200_u32,
+        ) {
+            let earlier = ceiling(base, cap, failed_attempts);
+            prop_assert!(earlier <= ceiling(base, cap, failed_attempts + 1));
+        }
+    }
+}

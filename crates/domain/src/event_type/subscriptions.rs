@@ -94,3 +94,79 @@ fn prefixes(event_type: &str) -> impl Iterator<Item = &str> {
         .map(|(dot, _)| &event_type[..=dot])
         .filter(|prefix| prefix.len() < event_type.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Endpoint = (u32, String, Vec<EventPattern>);
+
+    fn endpoint(key: u32, tenant: &str, patterns: &[&str]) -> Endpoint {
+        let patterns = patterns
+            .iter()
+            .map(|text| EventPattern::parse(text).unwrap());
+        (key, tenant.to_owned(), patterns.collect())
+    }
+
+    #[test]
+    fn an_endpoint_with_several_matching_patterns_is_found_once() {
+        let subscriptions = Subscriptions::new([
+            endpoint(7, "", &["*", "order.*", "order.item.*", "order.item.added"]),
+            endpoint(3, "", &["order.item.added", "order.item.added"]),
+        ]);
+        assert_eq!(subscriptions.matching("", "order.item.added"), [7, 3]);
+    }
+
+    #[test]
+    fn an_endpoint_without_patterns_gets_everything_of_its_tenant_only() {
+        let subscriptions = Subscriptions::new([endpoint(1, "a", &[]), endpoint(2, "b", &[])]);
+        assert_eq!(subscriptions.matching("a", "order.paid"), [1]);
+        assert_eq!(subscriptions.matching("b", ""), [2]);
+        assert!(subscriptions.matching("", "order.paid").is_empty());
+    }
+
+    /// What the index must agree with: ask every endpoint.
+    fn asked_one_by_one(endpoints: &[Endpoint], tenant: &str, event_type: &str) -> Vec<u32> {
+        let wants = |patterns: &[EventPattern]| {
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(event_type))
+        };
+        endpoints
+            .iter()
+            .filter(|(_, of, patterns)| of == tenant && wants(patterns))
+            .map(|(key, ..)| *key)
+            .collect()
+    }
+
+    fn any_endpoint() -> impl Strategy<Value = (String, Vec<EventPattern>)> {
+        // Few letters, so that patterns and types often meet; types also have stray dots.
+        let pattern = prop_oneof![
+            Just("*".to_owned()),
+            "[ab](\\.[ab]){0,2}",
+            "[ab](\\.[ab]){0,2}\\.\\*",
+            "a?\\.{1,2}a\\.\\*",
+        ];
+        let pattern = pattern.prop_map(|text| EventPattern::parse(&text).unwrap());
+        ("[xy]", proptest::collection::vec(pattern, 0..4))
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_asking_every_endpoint_finds(
+            endpoints in proptest::collection::vec(any_endpoint(), 0..20),
+            tenant in "[xyz]",
+            event_type in "[ab.]{0,7}",
+        ) {
+            let endpoints: Vec<Endpoint> = (0..)
+                .zip(endpoints)
+                .map(|(key, (tenant, patterns))| (key, tenant, patterns))
+                .collect();
+            let subscriptions: Subscriptions<u32> = endpoints.iter().cloned().collect();
+            prop_assert_eq!(
+                subscriptions.matching(&tenant, &event_type),
+                asked_one_by_one(&endpoints, &tenant, &event_type)
+            );
+        }
+    }
+}

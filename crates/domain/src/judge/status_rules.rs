@@ -95,3 +95,67 @@ fn status(text: &str) -> Result<u16, StatusSetError> {
         _ => Err(StatusSetError::OutOfRange),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> StatusSet {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_set_has_its_statuses_and_the_ends_of_its_ranges() {
+        let set = set("404, 409,500-599");
+        for status in [404, 409, 500, 599] {
+            assert!(set.contains(status), "{status}");
+        }
+        for status in [403, 405, 410, 499, 600] {
+            assert!(!set.contains(status), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_set_is_shown_as_it_is_read() {
+        for text in ["", "404", "404,409,500-599", "100-199,300"] {
+            assert_eq!(set(text).to_string(), text);
+        }
+        assert_eq!(set(" 404 , 500-500 ").to_string(), "404,500");
+        assert!(set(" ").is_empty());
+    }
+
+    #[test]
+    fn malformed_sets_are_refused_with_their_kind() {
+        let refused = |text: &str| text.parse::<StatusSet>().unwrap_err();
+        for text in [
+            ",",
+            "404,",
+            "4xx",
+            "40",
+            "4040",
+            "+40",
+            "404-",
+            "-404",
+            "404-405-406",
+            "404;5",
+        ] {
+            assert_eq!(refused(text), StatusSetError::Form, "{text}");
+        }
+        for text in ["099", "000", "600", "500-600"] {
+            assert_eq!(refused(text), StatusSetError::OutOfRange, "{text}");
+        }
+        assert_eq!(refused("500-499"), StatusSetError::Backwards);
+    }
+
+    #[test]
+    fn success_cannot_be_overridden() {
+        for text in ["200", "299", "199-200", "299-300", "100-599"] {
+            assert_eq!(
+                text.parse::<StatusSet>(),
+                Err(StatusSetError::Success),
+                "{text}"
+            );
+        }
+        assert!("100-199,300-599".parse::<StatusSet>().is_ok());
+    }
+}
