@@ -2,11 +2,10 @@
 
 use std::future::pending;
 use std::net::TcpListener;
-use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use crate::support::{Running, is_program, leave, program, run_program};
-use process::{Environment, ProgramInfo, failpoint};
+use process::{Environment, ProgramInfo};
 use rustix::process::Signal;
 
 #[test]
@@ -150,12 +149,15 @@ fn a_health_address_in_use_is_told_and_exits_1() {
     );
 }
 
+#[cfg(debug_assertions)]
 #[test]
 fn a_failpoint_kills_the_process_the_time_it_names() {
+    use std::os::unix::process::ExitStatusExt;
+
     if is_program() {
         for time in 1..=3 {
-            failpoint::reach("elsewhere");
-            failpoint::reach("between");
+            process::failpoint::reach("elsewhere");
+            process::failpoint::reach("between");
             println!("passed {time}");
         }
         leave(std::process::ExitCode::SUCCESS);
@@ -172,6 +174,7 @@ fn a_failpoint_kills_the_process_the_time_it_names() {
     );
 }
 
+#[cfg(debug_assertions)]
 #[test]
 fn a_misspelt_failpoint_is_refused_instead_of_never_striking() {
     if is_program() {
