@@ -7,7 +7,7 @@ use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture};
 use lapin::{
     Channel,
     message::Delivery,
-    options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions},
+    options::{BasicCancelOptions, BasicConsumeOptions, BasicGetOptions, BasicQosOptions},
     types::FieldTable,
 };
 use tokio::time::{sleep, timeout};
@@ -123,8 +123,22 @@ impl Consumer {
         self.work_queue_created
     }
 
+    /// Ends the connection once the queue has every acknowledgement.
     pub(crate) async fn close(self) {
+        if let Err(error) = self.flush_acks().await {
+            tracing::debug!(%error, "some acknowledged messages may come again");
+        }
         self.link.close().await;
+    }
+
+    /// With 32 acknowledgements on their way through a quorum queue's log, the broker's channel
+    /// keeps further ones to itself, and forgets them if it ends meanwhile. A command that waits
+    /// for the log makes it pass them on, and `basic.get` is one that a cancelled consumer can
+    /// still give. A message it yields goes back when the channel ends.
+    async fn flush_acks(&self) -> Result<(), BrokerError> {
+        let queue = self.work_queue.as_str().into();
+        let get = self.channel.basic_get(queue, BasicGetOptions::default());
+        answer_in_time(get).await.map(drop)
     }
 }
 
