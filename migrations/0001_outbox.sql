@@ -56,6 +56,10 @@ CREATE TABLE kurier.outbox_events (
     CONSTRAINT outbox_events_exactly_one_payload CHECK (num_nonnulls(payload, payload_bytes) = 1),
     CONSTRAINT outbox_events_event_type_form CHECK (event_type ~ '^[A-Za-z0-9_.:/-]{1,128}$'),
     CONSTRAINT outbox_events_content_type_form CHECK (content_type ~ '^[ -~]{1,255}$'),
+    -- Ids of deliveries and partitions are computed from it.
+    CONSTRAINT outbox_events_created_at_range CHECK (
+        created_at >= '2000-01-01T00:00:00Z' AND created_at < '2200-01-01T00:00:00Z'
+    ),
     CONSTRAINT outbox_events_parked_with_reason CHECK ((parked_at IS NULL) = (parked_reason IS NULL))
 ) PARTITION BY RANGE (id);
 

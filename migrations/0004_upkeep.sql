@@ -5,7 +5,7 @@ CREATE TABLE kurier.chores (
     name text PRIMARY KEY,
     last_run_at timestamptz NOT NULL DEFAULT '-infinity'
 );
-INSERT INTO kurier.chores (name) VALUES ('sweep'), ('release'), ('expire'), ('partitions');
+INSERT INTO kurier.chores (name) VALUES ('sweep'), ('full_sweep'), ('release'), ('expire'), ('partitions');
 
 -- Creates the partition of one table for one day, taking over what the default partition holds of that day.
 CREATE FUNCTION kurier.create_partition(parent text, key_column text, day date) RETURNS boolean

@@ -21,6 +21,10 @@ pub use faults::{ConfigFault, ConfigFaults};
 pub const EXIT_USAGE: u8 = 64;
 
 /// One variable of the process, for the few places that must look before a configuration is read.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one home of the environment"
+)]
 pub(crate) fn process_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -180,12 +184,13 @@ impl Environment {
         self.faults.push(ConfigFault::new(name, problem, expected));
     }
 
-    /// Reports every variable that begins with `prefix` and that nobody has asked for, unless it is
-    /// one of `also_known`: those that other programs read from the same environment.
+    /// Reports every variable that begins with `prefix`, that nobody has asked for and that looks
+    /// like a misspelling of one that was, or of one of `also_known`: those that other programs read
+    /// from the same environment.
     ///
     /// Call it last. The variables Kubernetes sets for services are not reported, since a service
     /// may well be called like the prefix.
-    pub fn refuse_unknown(&mut self, prefix: &str, also_known: &[&str]) {
+    pub fn refuse_misspelt(&mut self, prefix: &str, also_known: &[&str]) {
         let known: Vec<&str> = self
             .asked
             .iter()
@@ -198,7 +203,8 @@ impl Environment {
             .filter(|name| name.starts_with(prefix) && !known.contains(&name.as_str()))
             .filter(|name| !spelling::is_service_link(name));
         let faults: Vec<_> = unknown
-            .map(|name| ConfigFault::unknown(name, spelling::nearest(name, &known)))
+            .filter_map(|name| Some((name, spelling::nearest(name, &known)?)))
+            .map(|(name, meant)| ConfigFault::misspelt(name, meant))
             .collect();
         self.faults.extend(faults);
     }

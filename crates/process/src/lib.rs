@@ -5,6 +5,7 @@
 
 pub mod backoff;
 pub mod config;
+pub mod dependency;
 pub mod failpoint;
 pub mod health;
 pub mod lifecycle;
@@ -13,6 +14,7 @@ pub mod telemetry;
 mod program;
 
 pub use config::Environment;
+pub use dependency::Dependency;
 pub use health::Health;
 pub use lifecycle::{Shutdown, Tasks};
 pub use program::{Context, ProgramInfo, run};

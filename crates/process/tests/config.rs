@@ -178,7 +178,7 @@ fn a_value_that_is_not_utf_8_is_one_fault() {
 fn a_misspelt_variable_is_refused_with_the_nearest_known_one() {
     let mut env = with("APP_MAX_ATEMPTS", "7");
     env.integer("APP_MAX_ATTEMPTS", 5, 1..=10);
-    env.refuse_unknown("APP_", &["APP_RETRY_BASE_MS"]);
+    env.refuse_misspelt("APP_", &["APP_RETRY_BASE_MS"]);
     let expected =
         "APP_MAX_ATEMPTS is not a variable of this program; expected APP_MAX_ATTEMPTS, perhaps";
     assert_eq!(faults(env), [expected]);
@@ -192,6 +192,6 @@ fn variables_of_other_programs_prefixes_and_service_links_are_not_refused() {
         ("APP_WEB_SERVICE_HOST", "10.0.0.1"),
         ("APP_WEB_PORT", "tcp://10.0.0.1:80"),
     ]);
-    env.refuse_unknown("APP_", &["APP_RETRY_BASE_MS"]);
+    env.refuse_misspelt("APP_", &["APP_RETRY_BASE_MS"]);
     assert_eq!(faults(env), [""; 0]);
 }

@@ -47,6 +47,29 @@ impl Store {
         Ok(taken.rows_affected() == 1)
     }
 
+    /// Asks for a sweep of everything that is due, because the broker has lost its messages.
+    pub async fn request_full_sweep(&self) -> Result<(), StoreError> {
+        sqlx::query(
+            "/* kurier.request_full_sweep */
+            UPDATE kurier.chores SET last_run_at = '-infinity' WHERE name = 'full_sweep'",
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// Whether a full sweep was asked for and this process is the one to do it.
+    pub async fn take_full_sweep(&self) -> Result<bool, StoreError> {
+        let taken = sqlx::query(
+            "/* kurier.take_full_sweep */
+            UPDATE kurier.chores SET last_run_at = now()
+            WHERE name = 'full_sweep' AND last_run_at = '-infinity'",
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(taken.rows_affected() == 1)
+    }
+
     /// Creates the partitions of the coming days. Returns how many were missing.
     pub async fn create_partitions(&self) -> Result<i32, StoreError> {
         Ok(

@@ -67,7 +67,8 @@ impl BreakerRow {
     }
 }
 
-pub(crate) fn closed_breaker() -> Breaker {
+/// The breaker of an endpoint that has never had any trouble.
+pub fn closed_breaker() -> Breaker {
     Breaker {
         state: BreakerState::Closed,
         consecutive_failures: 0,

@@ -15,6 +15,8 @@ pub struct LostHint {
     pub traceparent: Option<String>,
     /// How long until it is due.
     pub delay: Duration,
+    /// Whether somebody had claimed it and never came back.
+    pub lease_expired: bool,
 }
 
 #[derive(sqlx::FromRow)]
@@ -22,6 +24,7 @@ pub(crate) struct HintRow {
     id: Uuid,
     traceparent: Option<String>,
     delay_ms: i64,
+    lease_expired: bool,
 }
 
 impl From<HintRow> for LostHint {
@@ -30,6 +33,7 @@ impl From<HintRow> for LostHint {
             delivery_id: row.id,
             traceparent: row.traceparent,
             delay: duration(row.delay_ms),
+            lease_expired: row.lease_expired,
         }
     }
 }

@@ -84,7 +84,8 @@ impl Store {
             FROM let_out
             WHERE d.id = let_out.id AND d.status = 'held'
             RETURNING d.id, d.traceparent,
-                greatest(0, ceil(extract(epoch FROM d.next_attempt_at - now()) * 1000))::bigint AS delay_ms",
+                greatest(0, ceil(extract(epoch FROM d.next_attempt_at - now()) * 1000))::bigint AS delay_ms,
+                false AS lease_expired",
         )
         .bind(endpoint_ids)
         .bind(counts)

@@ -1,5 +1,6 @@
 //! Who is subscribed to what, as the relay needs it.
 
+use chrono::{DateTime, Utc};
 use domain::{breaker::Breaker, gate::GateFacts};
 use uuid::Uuid;
 
@@ -31,6 +32,34 @@ pub struct SubscriptionRows {
     pub version: i64,
     /// Every endpoint.
     pub rows: Vec<SubscriptionRow>,
+}
+
+/// One endpoint's breaker as it was at a moment.
+#[derive(Debug, Clone)]
+pub struct BreakerReading {
+    /// The endpoint.
+    pub endpoint_id: Uuid,
+    /// Its breaker.
+    pub breaker: Breaker,
+    /// The database's time of this reading.
+    pub now: DateTime<Utc>,
+}
+
+#[derive(sqlx::FromRow)]
+struct ReadingRow {
+    #[sqlx(flatten)]
+    breaker: BreakerRow,
+    now: DateTime<Utc>,
+}
+
+impl ReadingRow {
+    fn into_reading(self) -> Result<BreakerReading, StoreError> {
+        Ok(BreakerReading {
+            endpoint_id: self.breaker.endpoint_id,
+            breaker: self.breaker.into_breaker()?,
+            now: self.now,
+        })
+    }
 }
 
 #[derive(sqlx::FromRow)]
@@ -70,18 +99,17 @@ impl Store {
     }
 
     /// The breakers that are not closed.
-    pub async fn breakers_not_closed(&self) -> Result<Vec<(Uuid, Breaker)>, StoreError> {
-        let rows: Vec<BreakerRow> = sqlx::query_as(
+    pub async fn breakers_not_closed(&self) -> Result<Vec<BreakerReading>, StoreError> {
+        let rows: Vec<ReadingRow> = sqlx::query_as(
             "/* kurier.breakers_not_closed */
-            SELECT endpoint_id, state, consecutive_failures, opened_at, cooldown_seconds, probe_deadline, recovered_at
+            SELECT endpoint_id, state, consecutive_failures, opened_at, cooldown_seconds, probe_deadline, recovered_at,
+                now() AS now
             FROM kurier.endpoint_health
             WHERE state <> 'closed'",
         )
         .fetch_all(&self.pool)
         .await?;
-        rows.into_iter()
-            .map(|row| Ok((row.endpoint_id, row.into_breaker()?)))
-            .collect()
+        rows.into_iter().map(ReadingRow::into_reading).collect()
     }
 }
 

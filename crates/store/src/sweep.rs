@@ -34,7 +34,7 @@ impl Store {
                 ORDER BY hint_at
                 LIMIT $4
             ), lost AS MATERIALIZED (
-                SELECT id FROM oldest
+                SELECT id, status FROM oldest
                 WHERE (status = 'in_flight' AND lease_until < now())
                     OR (status <> 'in_flight' AND $2 AND hint_at < now() - $1 * interval '1 millisecond')
                 ORDER BY hint_at
@@ -55,7 +55,8 @@ impl Store {
                     )
                 )
             RETURNING d.id, d.traceparent,
-                greatest(0, ceil(extract(epoch FROM d.next_attempt_at - now()) * 1000))::bigint AS delay_ms",
+                greatest(0, ceil(extract(epoch FROM d.next_attempt_at - now()) * 1000))::bigint AS delay_ms,
+                lost.status = 'in_flight' AS lease_expired",
         )
         .bind(milliseconds(terms.grace))
         .bind(terms.queue_is_short)

@@ -35,11 +35,12 @@ impl ConfigFault {
         Self::new(name, &format!("is {shown:?}: {problem}"), expected)
     }
 
-    pub(super) fn unknown(name: &str, nearest: Option<&str>) -> Self {
-        let expected = nearest.map_or("a known variable".to_owned(), |known| {
-            format!("{known}, perhaps")
-        });
-        Self::new(name, "is not a variable of this program", &expected)
+    pub(super) fn misspelt(name: &str, meant: &str) -> Self {
+        Self::new(
+            name,
+            "is not a variable of this program",
+            &format!("{meant}, perhaps"),
+        )
     }
 
     /// The variable's name.
