@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::ledger::Ledger;
 use crate::serve::accept_all;
@@ -19,7 +19,7 @@ pub const WAIT_MAX: Duration = Duration::from_secs(30);
 pub struct Receiver {
     address: SocketAddr,
     ledger: Arc<Ledger>,
-    accepting: JoinHandle<()>,
+    tasks: JoinSet<()>,
 }
 
 impl Receiver {
@@ -41,11 +41,12 @@ impl Receiver {
     async fn listen(port: u16, ledger: Arc<Ledger>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let accepting = tokio::spawn(accept_all(listener, Arc::clone(&ledger)));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(accept_all(listener, Arc::clone(&ledger)));
         Ok(Self {
             address,
             ledger,
-            accepting,
+            tasks,
         })
     }
 
@@ -129,14 +130,6 @@ impl Receiver {
 
     /// Closes the port and every connection, and returns when they are closed.
     pub async fn stop(mut self) {
-        self.accepting.abort();
-        // Aborted on purpose: the only possible result says so.
-        let _ = (&mut self.accepting).await;
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.accepting.abort();
+        self.tasks.shutdown().await;
     }
 }
