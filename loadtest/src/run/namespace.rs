@@ -1,0 +1,29 @@
+//! Removes what the programs of a run declared at the broker.
+
+use std::time::Duration;
+
+use broker::topology::Topology;
+use lapin::options::{ExchangeDeleteOptions, QueueDeleteOptions};
+use lapin::{Connection, ConnectionProperties};
+
+/// The delay unit the programs have by default; its queues carry it in their names.
+const DELAY_UNIT: Duration = Duration::from_secs(1);
+
+/// Deletes every queue and exchange of the namespace; those that do not exist are no error.
+pub(crate) async fn remove(amqp_url: &str, namespace: &str) -> anyhow::Result<()> {
+    let topology = Topology::new(namespace, DELAY_UNIT);
+    let connection = Connection::connect(amqp_url, ConnectionProperties::default()).await?;
+    let channel = connection.create_channel().await?;
+    for queue in topology.queues() {
+        channel
+            .queue_delete(queue.name.into(), QueueDeleteOptions::default())
+            .await?;
+    }
+    for exchange in topology.exchanges() {
+        channel
+            .exchange_delete(exchange.name.into(), ExchangeDeleteOptions::default())
+            .await?;
+    }
+    connection.close(200, "done".into()).await?;
+    Ok(())
+}
