@@ -35,3 +35,19 @@ pub use error::{BrokerError, PublishFault};
 pub use hint::Hint;
 pub use intake::{Intake, Message};
 pub use publisher::Publisher;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn can_move_to_another_thread<T: Send>(_: T) {}
+
+    #[test]
+    fn both_sides_and_their_waits_can_be_given_to_a_task() {
+        let config = BrokerConfig::new("amqp://localhost");
+        let (mut publisher, mut intake) = (Publisher::new(config.clone()), Intake::new(config));
+        can_move_to_another_thread(publisher.publish(&[]));
+        can_move_to_another_thread(intake.next());
+        can_move_to_another_thread((publisher, intake.acks(), intake));
+    }
+}

@@ -143,3 +143,47 @@ impl Socket {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::{io::AsyncReadExt as _, net::TcpListener, task::JoinSet};
+
+    use super::*;
+
+    /// Dials a listener that never answers.
+    async fn dial(scheme: &str) -> (JoinSet<()>, tokio::net::TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!(
+            "{scheme}://localhost:{}",
+            listener.local_addr().unwrap().port()
+        );
+        let mut dialling = JoinSet::new();
+        dialling.spawn(async move {
+            let _ = Link::open(&BrokerConfig::new(url)).await;
+        });
+        let (stream, _) = listener.accept().await.unwrap();
+        (dialling, stream)
+    }
+
+    #[tokio::test]
+    async fn an_abandoned_dial_hangs_up_on_a_silent_broker() {
+        let (dialling, mut stream) = dial("amqp").await;
+        let mut greeting = [0; 8];
+        stream.read_exact(&mut greeting).await.unwrap();
+        assert_eq!(&greeting, b"AMQP\x00\x00\x09\x01");
+        drop(dialling);
+        assert_eq!(
+            stream.read(&mut greeting).await.unwrap(),
+            0,
+            "end of stream"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_amqps_address_speaks_tls_from_the_first_byte() {
+        const HANDSHAKE_RECORD: u8 = 22;
+        let (dialling, mut stream) = dial("amqps").await;
+        assert_eq!(stream.read_u8().await.unwrap(), HANDSHAKE_RECORD);
+        drop(dialling);
+    }
+}

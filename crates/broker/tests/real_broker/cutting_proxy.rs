@@ -14,7 +14,7 @@ use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
     sync::watch,
-    task::JoinHandle,
+    task::JoinSet,
 };
 
 #[derive(Clone, Copy, Default)]
@@ -30,7 +30,8 @@ pub(crate) struct CuttingProxy {
     amqp_url: String,
     orders: watch::Sender<Orders>,
     accepted: Arc<AtomicUsize>,
-    accepting: JoinHandle<()>,
+    /// Aborted with all connections when the proxy is dropped.
+    _accepting: JoinSet<()>,
 }
 
 impl CuttingProxy {
@@ -45,12 +46,13 @@ impl CuttingProxy {
         uri.authority.port = address.port();
         let (orders, _) = watch::channel(Orders::default());
         let accepted = Arc::new(AtomicUsize::new(0));
-        let accepting = tokio::spawn(accept(listener, broker, orders.clone(), accepted.clone()));
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, broker, orders.clone(), accepted.clone()));
         Ok(Self {
             amqp_url: uri.to_string(),
             orders,
             accepted,
-            accepting,
+            _accepting: accepting,
         })
     }
 
@@ -84,23 +86,17 @@ impl CuttingProxy {
     }
 }
 
-impl Drop for CuttingProxy {
-    fn drop(&mut self) {
-        self.accepting.abort();
-        self.cut();
-    }
-}
-
 async fn accept(
     listener: TcpListener,
     broker: (String, u16),
     orders: watch::Sender<Orders>,
     accepted: Arc<AtomicUsize>,
 ) {
+    let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         accepted.fetch_add(1, Relaxed);
         let generation = orders.borrow().generation;
-        tokio::spawn(serve(
+        connections.spawn(serve(
             client,
             broker.clone(),
             orders.subscribe(),

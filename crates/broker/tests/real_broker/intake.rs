@@ -10,7 +10,10 @@ use lapin::{
     options::{BasicConsumeOptions, BasicPublishOptions, ConfirmSelectOptions},
     types::FieldTable,
 };
-use tokio::time::{Instant, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 
 use crate::{
     cutting_proxy::CuttingProxy,
@@ -191,13 +194,12 @@ async fn acknowledgements_in_any_order_and_from_another_task_are_all_kept() -> R
         for index in 0..300 {
             thirds[index % 3].push(next(&mut intake).await?.receipt);
         }
-        let acking = thirds.map(|receipts| {
+        let mut acking = JoinSet::new();
+        for receipts in thirds {
             let acks = intake.acks();
-            tokio::spawn(async move { acks.ack(receipts) })
-        });
-        for acked in acking {
-            acked.await?;
+            acking.spawn(async move { acks.ack(receipts) });
         }
+        acking.join_all().await;
         intake.close().await;
         assert_eq!(publisher.work_backlog().await?, 0);
         assert_eq!(

@@ -196,6 +196,7 @@ async fn a_broker_that_falls_silent_costs_a_call_no_more_than_its_time_limit() -
     with_rig(async |rig| {
         let proxy = CuttingProxy::before(&rig.config.amqp_url).await?;
         let mut config = rig.config_by(proxy.amqp_url());
+        config.confirm_timeout = Duration::from_secs(3);
         let mut warm = Publisher::new(config.clone());
         publish_all(&mut warm, &hints(1)).await;
         proxy.freeze_for_good();

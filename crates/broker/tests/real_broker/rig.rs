@@ -39,6 +39,10 @@ pub(crate) async fn with_rig(test: impl AsyncFnOnce(&Rig) -> Result<()>) -> Resu
 }
 
 impl Rig {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "only the test runner knows the address"
+    )]
     async fn new() -> Result<Self> {
         let amqp_url = std::env::var("AMQP_URL").context(
             "AMQP_URL is not set: these tests need a RabbitMQ, run them by `./run test`",
