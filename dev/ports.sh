@@ -12,7 +12,7 @@ port_answers() {
 # clean up.
 take_ports() {
   local port descriptor
-  { exec {descriptor}>>"${TMPDIR:-/tmp}/kurier-ports-$1.lock"; } 2>/dev/null || return 1
+  { exec {descriptor}>>"/tmp/kurier-ports-$1.lock"; } 2>/dev/null || return 1
   if flock --nonblock "$descriptor"; then
     for ((port = $1; port < $1 + PORTS_PER_INSTANCE; port++)); do
       ! port_answers "$port" || break

@@ -68,7 +68,8 @@ start_postgres() {
       fail_with_log "PostgreSQL's data folder could not be made" "$dir/log"
     start_process "$dir/pid" "$dir/log" "${AS_POSTGRES[@]}" "$bin/postgres" -D "$data"
   fi
-  await_ready PostgreSQL "$dir/pid" "$dir/log" 60 "$bin/pg_isready" -q -h 127.0.0.1 -p "$(cat "$dir/port")"
+  await_ready PostgreSQL "$dir/pid" "$dir/log" 60 \
+    "$bin/pg_isready" -q -h 127.0.0.1 -p "$(cat "$dir/port")" -U kurier -d postgres
   create_database "$bin" "$(cat "$dir/port")"
   printf 'DATABASE_URL=postgres://kurier@127.0.0.1:%s/kurier\n' "$(cat "$dir/port")"
 }

@@ -20,6 +20,9 @@ remove_abandoned_runs() {
   for run in "$RUNS"/*/; do
     if [[ -f "$run/owner" ]] && ! process_runs "$run/owner"; then
       printf 'removing what the killed run %s left behind\n' "$(basename "$run")" >&2
+      if process_runs "$run/command"; then
+        kill -s KILL -- "-$(recorded_pid "$run/command")"
+      fi
       remove_run "$run"
     fi
   done
@@ -60,6 +63,7 @@ start_services() {
 run_command() {
   setsid -- "$@" <&0 &
   COMMAND="$!"
+  process_identity "$COMMAND" >"$RUN/command" || :
   wait "$COMMAND"
 }
 
