@@ -47,8 +47,9 @@ pub(crate) async fn limit(options: &LimitOptions) -> anyhow::Result<()> {
     let services = Services::find(&options.services)?;
     let bench = Bench::set_up(&services, options.count, options.payload_bytes).await?;
     let measurements = bench.measure_all().await;
-    bench.tear_down().await?;
-    print(options, &measurements?)
+    let torn_down = bench.tear_down().await;
+    print(options, &measurements?)?;
+    torn_down
 }
 
 /// Measures the bare loop alone.
@@ -59,8 +60,8 @@ pub(crate) async fn bare_loop(
 ) -> anyhow::Result<Measurement> {
     let bench = Bench::set_up(services, count, payload_bytes).await?;
     let measurement = bench.bare_loop().await;
-    bench.tear_down().await?;
-    measurement
+    let torn_down = bench.tear_down().await;
+    measurement.and_then(|measurement| torn_down.map(|()| measurement))
 }
 
 fn print(options: &LimitOptions, measurements: &[Measurement]) -> anyhow::Result<()> {

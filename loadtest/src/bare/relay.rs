@@ -4,7 +4,11 @@ use anyhow::Context;
 use uuid::Uuid;
 
 use super::store::{lock_events, mark_processed};
-use super::{BATCH_SIZE, BareQueue, BareStore};
+use super::{BareQueue, BareStore};
+
+/// Events of one turn: more than a dispatcher's batch, since a turn waits for two commits and for the broker's confirms
+/// before the next begins.
+const EVENTS_PER_TURN: usize = 500;
 
 /// Relays until so many events are through.
 pub(crate) async fn relay_all(
@@ -24,7 +28,7 @@ pub(crate) async fn relay_all(
 /// when their messages arrive. Returns the size of the batch, if there was one.
 async fn turn(store: &BareStore, queue: &BareQueue) -> anyhow::Result<Option<usize>> {
     let mut locked = store.pool.begin().await?;
-    let events = lock_events(&mut locked, BATCH_SIZE).await?;
+    let events = lock_events(&mut locked, EVENTS_PER_TURN).await?;
     if events.is_empty() {
         return Ok(None);
     }

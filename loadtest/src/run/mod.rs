@@ -30,6 +30,6 @@ pub(crate) async fn run(options: &RunOptions) -> anyhow::Result<()> {
 pub(crate) async fn measure(services: &Services, options: &RunOptions) -> anyhow::Result<Report> {
     let mut stage = Stage::set_up(services, options).await?;
     let report = stage.play(services, options).await;
-    stage.tear_down(services).await?;
-    report
+    let torn_down = stage.tear_down(services).await;
+    report.and_then(|report| torn_down.map(|()| report))
 }

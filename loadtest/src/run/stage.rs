@@ -23,25 +23,21 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A migrated database, endpoints that lead to a running receiver, and nothing else running yet.
+    /// An empty database and a running receiver.
     pub(crate) async fn set_up(services: &Services, options: &RunOptions) -> anyhow::Result<Self> {
         let name = format!("kurier_load_{}", Uuid::now_v7().simple());
         let receiver = ReceiverProcess::start(&options.scripts).await?;
         let database = FreshDatabase::create(services, &name).await?;
         let programs = Programs::beside_this(database.url.as_str(), &services.amqp_url, &name)?;
-        let stage = Self {
+        Ok(Self {
             name,
             database,
             programs,
             receiver,
-        };
-        if let Err(error) = stage.prepare(options.endpoints).await {
-            stage.tear_down(services).await?;
-            return Err(error);
-        }
-        Ok(stage)
+        })
     }
 
+    /// Migrates the database and adds endpoints that lead to the receiver.
     async fn prepare(&self, endpoints: u32) -> anyhow::Result<()> {
         self.programs.migrate().await?;
         for endpoint in 0..endpoints {
@@ -67,6 +63,7 @@ impl Stage {
         services: &Services,
         options: &RunOptions,
     ) -> anyhow::Result<Report> {
+        self.prepare(options.endpoints).await?;
         if options.stored {
             self.write(options).await?;
             sqlx::raw_sql("ANALYZE kurier.outbox_events")
