@@ -30,3 +30,4 @@ pub use receiver::{Receiver, WAIT_MAX};
 pub use reply::{Gate, Reply};
 pub use request::Request;
 pub use script::Script;
+pub use serve::BODY_BYTES_MAX;

@@ -24,8 +24,8 @@ use crate::reply::{Ending, Head};
 use crate::request::webhook_id;
 use crate::{Reply, Request};
 
-/// Longer request bodies get no answer.
-const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longer request bodies are not recorded and get no answer.
+pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The pause after a failed accept, so that a shortage of file descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);

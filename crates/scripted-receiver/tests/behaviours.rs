@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use scripted_receiver::{Gate, Receiver, Reply, Script};
+use scripted_receiver::{BODY_BYTES_MAX, Gate, Receiver, Reply, Script};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -246,5 +246,34 @@ async fn a_stopped_receiver_refuses_and_its_port_can_be_taken_again() -> anyhow:
             .starts_with("HTTP/1.1 200 ")
     );
     drop(hanging);
+    Ok(())
+}
+
+/// Sends a body of this length; what comes back is empty when the connection is cut.
+async fn exchange_bytes(receiver: &Receiver, len: usize) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(receiver.address()).await?;
+    let head = "POST /a HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length:";
+    stream
+        .write_all(format!("{head} {len}\r\n\r\n").as_bytes())
+        .await?;
+    // Past the limit the receiver may cut the connection before all is written.
+    let _ = stream.write_all(&vec![b'x'; len]).await;
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    Ok(answer)
+}
+
+#[tokio::test]
+async fn a_body_is_taken_up_to_its_limit_and_not_past_it() -> anyhow::Result<()> {
+    let receiver = Receiver::start().await?;
+    assert!(
+        exchange_bytes(&receiver, BODY_BYTES_MAX)
+            .await?
+            .starts_with("HTTP/1.1 200 ")
+    );
+    assert_eq!(receiver.requests("/a")[0].body.len(), BODY_BYTES_MAX);
+
+    assert_eq!(exchange_bytes(&receiver, BODY_BYTES_MAX + 1).await?, "");
+    assert_eq!(receiver.tally("/a").arrived, 1);
     Ok(())
 }
