@@ -104,7 +104,7 @@ impl Consumer {
     }
 
     /// Ends the subscription; what had arrived before can still be taken and acknowledged.
-    pub(crate) async fn cancel(&self) -> Result<(), BrokerError> {
+    pub(crate) async fn cancel(&mut self) -> Result<(), BrokerError> {
         let cancel = self
             .channel
             .basic_cancel(self.deliveries.tag(), BasicCancelOptions::default());
@@ -124,7 +124,7 @@ impl Consumer {
     }
 
     /// Ends the connection once the queue has every acknowledgement.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(mut self) {
         if let Err(error) = self.flush_acks().await {
             tracing::debug!(%error, "some acknowledged messages may come again");
         }
@@ -135,7 +135,7 @@ impl Consumer {
     /// keeps further ones to itself, and forgets them if it ends meanwhile. A command that waits
     /// for the log makes it pass them on, and `basic.get` is one that a cancelled consumer can
     /// still give. A message it yields goes back when the channel ends.
-    async fn flush_acks(&self) -> Result<(), BrokerError> {
+    async fn flush_acks(&mut self) -> Result<(), BrokerError> {
         let queue = self.work_queue.as_str().into();
         let get = self.channel.basic_get(queue, BasicGetOptions::default());
         answer_in_time(get).await.map(drop)

@@ -133,7 +133,7 @@ impl Intake {
     pub async fn stop(&mut self) {
         self.stopped = true;
         self.dialer.hang_up();
-        let Some(consumer) = &self.consumer else {
+        let Some(consumer) = &mut self.consumer else {
             return;
         };
         if let Err(error) = consumer.cancel().await {

@@ -47,7 +47,10 @@ mod tests {
         let config = BrokerConfig::new("amqp://localhost");
         let (mut publisher, mut intake) = (Publisher::new(config.clone()), Intake::new(config));
         can_move_to_another_thread(publisher.publish(&[]));
+        can_move_to_another_thread(publisher.work_backlog());
         can_move_to_another_thread(intake.next());
-        can_move_to_another_thread((publisher, intake.acks(), intake));
+        can_move_to_another_thread(intake.stop());
+        can_move_to_another_thread(intake.acks());
+        can_move_to_another_thread((publisher.close(), intake.close()));
     }
 }
