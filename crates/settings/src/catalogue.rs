@@ -136,4 +136,9 @@ pub const VARIABLES: &[Variable] = &[
         "256",
         "attempts that one dispatcher runs at once",
     ),
+    variable(
+        "KURIER_LEASE_MARGIN_MS",
+        "10000",
+        "how much longer than the attempt limit a claimed delivery stays out of others' reach",
+    ),
 ];

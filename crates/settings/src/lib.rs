@@ -200,6 +200,16 @@ pub fn dispatch_concurrency(env: &mut Environment) -> u16 {
     env.integer("KURIER_DISPATCH_CONCURRENCY", 256, 1..=8192)
 }
 
+/// How much longer than the attempt limit a lease lasts: an attempt that could not start within it
+/// is left to others.
+pub fn lease_margin(env: &mut Environment) -> Duration {
+    env.duration_ms(
+        "KURIER_LEASE_MARGIN_MS",
+        Duration::from_secs(10),
+        Duration::from_millis(100)..=Duration::from_mins(10),
+    )
+}
+
 /// Refuses `KURIER_*` variables that look like a misspelling of one of ours. Call it last.
 pub fn refuse_misspelt(env: &mut Environment) {
     let names: Vec<&str> = VARIABLES.iter().map(|variable| variable.name).collect();

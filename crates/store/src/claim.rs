@@ -98,7 +98,8 @@ struct ClaimedBreaker {
 
 impl Store {
     /// Claims those of `ids` that are due and free, and reads all that an attempt needs: one
-    /// statement. Rows are locked in the order of their ids, so claims never deadlock.
+    /// statement. Rows are locked in the order of their ids, so claims never deadlock. A claim whose
+    /// answer was lost can be repeated under the same token.
     pub async fn claim(&self, ids: &[Uuid], terms: &LeaseTerms) -> Result<Claim, StoreError> {
         let Some((first, last)) = bounds(ids) else {
             return Ok(Vec::new());
@@ -118,7 +119,7 @@ impl Store {
                 WHERE d.id = ANY ($1) AND d.id BETWEEN $2 AND $3
                     AND (
                         (d.status IN ('pending', 'failed') AND d.next_attempt_at <= now())
-                        OR (d.status = 'in_flight' AND d.lease_until < now())
+                        OR (d.status = 'in_flight' AND (d.lease_until < now() OR d.lease_token = $4))
                     )
                 ORDER BY d.id
                 FOR NO KEY UPDATE OF d
