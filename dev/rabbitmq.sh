@@ -11,7 +11,6 @@ rabbitmq_bin() {
 }
 
 # Fills NODE_ENVIRONMENT with what makes a node this one and no other, on loopback only.
-# The schedulers must not spin while they wait: the cores are shared with everything else.
 node_environment() {
   local dir="$1" port
   port="$(cat "$dir/port")"
@@ -26,7 +25,7 @@ node_environment() {
     RABBITMQ_LOGS=-
     RABBITMQ_PID_FILE="$dir/node.pid"
     RABBITMQ_DIST_PORT="$((port + 2))"
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none"
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-kernel inet_dist_use_interface {127,0,0,1}"
     ERL_EPMD_PORT="$((port + 3))"
     ERL_EPMD_ADDRESS=127.0.0.1
   )
