@@ -32,7 +32,7 @@ impl Admitted {
             match admit(&claimed.gate, claimed.now) {
                 Admission::Open => admitted.open.push(claimed),
                 Admission::Probe if probed.insert(claimed.endpoint_id) => {
-                    admitted.probes.push(claimed)
+                    admitted.probes.push(claimed);
                 }
                 Admission::Probe => admitted.held.push((claimed.id, HoldReason::BreakerOpen)),
                 Admission::Hold(reason) => admitted.held.push((claimed.id, reason)),

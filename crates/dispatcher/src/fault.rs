@@ -73,11 +73,11 @@ fn tls_fault(error: &reqwest::Error) -> bool {
             || cause
                 .downcast_ref::<io::Error>()
                 .and_then(io::Error::get_ref)
-                .is_some_and(|inner| inner.is::<rustls::Error>())
+                .is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>)
     })
 }
 
-fn cause<'a, T: Error + 'static>(error: &'a reqwest::Error) -> Option<&'a T> {
+fn cause<T: Error + 'static>(error: &reqwest::Error) -> Option<&T> {
     causes(error).find_map(|cause| cause.downcast_ref::<T>())
 }
 

@@ -117,7 +117,7 @@ impl Settler {
         let breakers_before: Vec<BreakerState> =
             health.iter().map(|health| health.breaker.state).collect();
         let changes: Vec<HealthChange> = health
-            .into_iter()
+            .iter()
             .filter_map(|health| change(health, &counted))
             .collect();
         settlement.save_health(&changes).await?;
@@ -228,7 +228,7 @@ fn distinct(batch: &[&Judged], which: impl Fn(&Judged) -> bool) -> Vec<Uuid> {
 }
 
 /// What an endpoint's health becomes, one result after the other.
-fn change(health: Health, batch: &[&Judged]) -> Option<HealthChange> {
+fn change(health: &Health, batch: &[&Judged]) -> Option<HealthChange> {
     let of_endpoint = || {
         batch
             .iter()
