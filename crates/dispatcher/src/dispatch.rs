@@ -24,8 +24,9 @@ use crate::{
 /// Deliveries claimed in one statement, at the most.
 const BATCH_MAX: usize = 200;
 
-/// How often the broker's state is looked at while nothing arrives.
-const IDLE_LOOK: Duration = Duration::from_secs(1);
+/// How often broker and database are looked at while nothing arrives: an idle dispatcher must be
+/// able to say that it is ready.
+const IDLE_LOOK: Duration = Duration::from_millis(500);
 
 /// The dispatch task.
 pub(crate) struct Dispatcher {
@@ -100,8 +101,9 @@ impl Dispatcher {
         loop {
             let message = tokio::time::timeout(IDLE_LOOK, self.intake.next()).await;
             self.look_at_broker().await;
-            if let Ok(message) = message {
-                return Some((message, slot));
+            match message {
+                Ok(message) => return Some((message, slot)),
+                Err(_nothing_arrived) => self.claimer.look_at_database().await,
             }
         }
     }

@@ -91,7 +91,7 @@ pub async fn serve(config: DispatcherConfig, mut context: Context) -> anyhow::Re
         acks: acks.clone(),
         retries: retry_tx,
         metrics: metrics.clone(),
-        database: dependency("settlements"),
+        database: Dependency::expected(health.clone(), "settlements"),
         shutdown: context.shutdown.clone(),
         horizon: Topology::new(&config.broker.namespace, config.broker.delay_unit).horizon(),
         chance: seeded(),

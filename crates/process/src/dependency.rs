@@ -38,6 +38,13 @@ impl Dependency {
         }
     }
 
+    /// Ready until the first failure: for what is used only when work arrives.
+    pub fn expected(health: Health, name: &'static str) -> Self {
+        let mut dependency = Self::new(health, name);
+        dependency.succeeded();
+        dependency
+    }
+
     /// It worked. Cheap when it worked before.
     pub fn succeeded(&mut self) {
         if self.was_ready {
@@ -95,6 +102,15 @@ mod tests {
         assert!(!health.is_live());
         dependency.succeeded();
         assert!(health.is_ready() && health.is_live());
+    }
+
+    #[test]
+    fn what_is_used_only_when_work_arrives_is_ready_until_it_fails() {
+        let health = Health::new(Shutdown::new());
+        let mut dependency = Dependency::expected(health.clone(), "settlements");
+        assert!(health.is_ready());
+        dependency.failed(&"away");
+        assert!(!health.is_ready());
     }
 
     #[test]
