@@ -58,6 +58,7 @@ pub(crate) async fn run(output: Output) -> anyhow::Result<()> {
 fn tell_broker_failures() {
     let warnings = fmt::layer()
         .with_writer(std::io::stderr)
+        .with_ansi(false)
         .without_time()
         .with_filter(Targets::new().with_target("broker", LevelFilter::WARN));
     let subscriber = tracing_subscriber::registry().with(warnings);

@@ -79,14 +79,17 @@ fn plain_table() -> Table {
     table
 }
 
-/// One line, safe for a terminal whatever the value holds.
+/// One line, safe for a terminal whatever the value holds; a dash where it holds nothing.
 fn cell(value: &Value) -> String {
     let text = match value {
-        Value::Null => "-".to_owned(),
+        Value::Null => String::new(),
         Value::String(text) => text.clone(),
         Value::Array(elements) => elements.iter().map(cell).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     };
+    if text.is_empty() {
+        return "-".to_owned();
+    }
     safe_text(text.as_bytes(), CELL_CHARS_MAX)
 }
 
@@ -129,7 +132,9 @@ mod tests {
     fn a_value_cannot_break_its_row_or_reach_the_terminal() {
         assert_eq!(cell(&json!("a\nb\x1b[31m")), "a b\u{fffd}[31m");
         assert_eq!(cell(&json!(["a", "b"])), "a,b");
-        assert_eq!(cell(&Value::Null), "-");
+        for nothing in [Value::Null, json!(""), json!([])] {
+            assert_eq!(cell(&nothing), "-", "{nothing}");
+        }
         assert_eq!(cell(&json!(7)), "7");
     }
 

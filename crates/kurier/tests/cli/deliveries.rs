@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::rig::{EXIT_USAGE, Rig, with_database};
+use crate::rig::{EXIT_USAGE, Rig, text, with_database};
 
 /// One dead letter with one attempt, to an endpoint of its own.
 async fn dead_letter(rig: &mut Rig) -> Result<(String, String)> {
@@ -82,6 +82,36 @@ async fn a_list_is_narrowed_by_endpoint_event_status_and_page() -> Result<()> {
                 .await?
                 .is_empty()
         );
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_expanded_event_is_shown_with_its_deliveries() -> Result<()> {
+    with_database(async |rig| {
+        let (id, _) = dead_letter(rig).await?;
+        let event = rig.json(&["delivery", "show", &id]).await?["event_id"].clone();
+        let event = text(&event)?;
+        let send = [
+            "event",
+            "send",
+            "--event-type",
+            "t",
+            "--payload",
+            "{}",
+            "--id",
+            &event,
+        ];
+        rig.json(&send).await?;
+        sqlx::query("UPDATE kurier.outbox_events SET processed_at = now()")
+            .execute(&mut rig.database)
+            .await?;
+        let shown = rig.json(&["event", "show", &event]).await?;
+        assert_eq!(shown["progress"], "expanded");
+        assert_eq!(shown["deliveries"][0]["id"], id.as_str());
+        let table = rig.run(&["event", "show", &event]).await?;
+        assert!(table.stdout.contains("deliveries: 1"), "{table:?}");
         Ok(())
     })
     .await
