@@ -112,7 +112,7 @@ impl Dispatcher {
         if self.intake.is_connected() {
             self.broker.succeeded();
         } else {
-            self.broker.failed(&"not connected");
+            self.broker.is_away("not connected");
         }
         if self.intake.take_work_queue_created() {
             request_full_sweep(&self.store).await;

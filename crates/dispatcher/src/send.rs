@@ -7,7 +7,6 @@ use std::{
 };
 
 use broker::{Acks, Receipt};
-use bytes::Bytes;
 use domain::{
     outcome::{FailureClass, Outcome},
     signing::{SigningSecret, signature_header},
@@ -171,7 +170,7 @@ fn request(
     Ok(Request {
         url: url.clone(),
         headers,
-        body: Bytes::copy_from_slice(&payload.body),
+        body: payload.body.clone(),
         timeout: job.endpoint.timeout,
     })
 }

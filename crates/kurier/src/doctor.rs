@@ -41,8 +41,10 @@ pub(crate) async fn run(output: Output) -> anyhow::Result<()> {
     let broker = settings::broker(&mut env, "kurier");
     read_all_others(&mut env);
     let mut checks = judge::configuration(env.finish());
-    let (of_database, of_broker) =
-        tokio::join!(examine_database(&database), examine_broker(broker));
+    let (of_database, of_broker) = tokio::join!(
+        examine_database(&database),
+        examine_broker(broker, &database)
+    );
     checks.extend(of_database);
     checks.extend(of_broker);
     let report = Report::new(checks);
@@ -125,8 +127,13 @@ async fn clock_difference(store: &Store) -> Result<TimeDelta, StoreError> {
     Ok(database - (before + round_trip / 2))
 }
 
-async fn examine_broker(config: BrokerConfig) -> Vec<Check> {
+async fn examine_broker(config: BrokerConfig, database: &Database) -> Vec<Check> {
     let answer = ask_broker(config).await;
+    if answer.as_ref().is_ok_and(|queue| queue.created) {
+        // Whoever creates the queue tells the relay that its messages are gone; the check of the
+        // database says so if it cannot be told.
+        let _ = database.ask(Store::request_full_sweep).await;
+    }
     vec![
         judge::broker(&answer),
         judge::topology(&answer),

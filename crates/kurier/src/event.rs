@@ -21,6 +21,17 @@ use crate::{
 /// An event has one delivery for each endpoint subscribed; more of them are not shown at once.
 const DELIVERIES_MAX: u32 = 1000;
 
+/// Parked events shown at once.
+const PARKED_MAX: u32 = 1000;
+
+const PARKED_COLUMNS: &[&str] = &[
+    "id",
+    "event_type",
+    "payload_bytes",
+    "parked_at",
+    "parked_reason",
+];
+
 /// Longest reason shown, in characters.
 const REASON_CHARS_MAX: usize = 500;
 
@@ -31,6 +42,8 @@ pub(crate) enum Command {
     Send(send::Arguments),
     /// Show one event and its deliveries, without its payload
     Show(OneEvent),
+    /// List the events the relay has set aside, the latest first
+    Parked,
     /// Let the relay try a parked event again
     Retry(OneEvent),
 }
@@ -87,6 +100,7 @@ pub(crate) async fn run(command: Command, input: Input, output: Output) -> anyho
             let (id, store) = one.open(input)?;
             show(&store, id, output).await
         }
+        Command::Parked => parked(&input.into_store()?, output).await,
         Command::Retry(one) => {
             let (id, store) = one.open(input)?;
             retry(&store, id).await?;
@@ -116,6 +130,11 @@ async fn show(store: &Store, id: Uuid, output: Output) -> anyhow::Result<()> {
         deliveries,
     };
     output.document(&document, || event_text(&document))
+}
+
+async fn parked(store: &Store, output: Output) -> anyhow::Result<()> {
+    let events = store.parked_events(PARKED_MAX).await?;
+    output.document(&events, || records_table(&json!(events), PARKED_COLUMNS))
 }
 
 async fn retry(store: &Store, id: Uuid) -> anyhow::Result<()> {

@@ -64,6 +64,17 @@ impl Dependency {
         self.was_ready = true;
     }
 
+    /// It is not there, and something else already brings it back: not ready, but alive. Said once.
+    pub fn is_away(&mut self, detail: &str) {
+        if !self.was_ready && self.failures > 0 {
+            return;
+        }
+        self.failures = 1;
+        self.was_ready = false;
+        self.health.set_ready(self.name, false, detail);
+        tracing::warn!(dependency = self.name, detail, "not available");
+    }
+
     /// It failed; the error's text goes to logs and probes and must hold no secrets. Returns how
     /// long to wait before the next try.
     pub fn failed(&mut self, error: &dyn Display) -> Duration {
@@ -111,6 +122,17 @@ mod tests {
         assert!(health.is_ready());
         dependency.failed(&"away");
         assert!(!health.is_ready());
+    }
+
+    #[test]
+    fn what_is_brought_back_by_something_else_never_costs_the_process_its_life() {
+        let health = Health::new(Shutdown::new());
+        let mut dependency = Dependency::new(health.clone(), "broker");
+        dependency.succeeded();
+        (0..=FAILURES_UNTIL_DEAD).for_each(|_| dependency.is_away("not connected"));
+        assert!(!health.is_ready() && health.is_live());
+        dependency.succeeded();
+        assert!(health.is_ready());
     }
 
     #[test]

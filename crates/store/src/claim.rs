@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::{breaker::Breaker, delivery::HoldReason, gate::GateFacts};
 use uuid::Uuid;
@@ -29,7 +30,7 @@ pub struct Payload {
     /// For the `Content-Type` header.
     pub content_type: String,
     /// The very bytes the application wrote.
-    pub body: Vec<u8>,
+    pub body: Bytes,
 }
 
 /// A delivery that this process may now act on, until its lease ends.
@@ -209,7 +210,10 @@ impl Row {
         let payload = self
             .body
             .zip(self.content_type)
-            .map(|(body, content_type)| Payload { content_type, body });
+            .map(|(body, content_type)| Payload {
+                content_type,
+                body: body.into(),
+            });
         Ok(Claimed {
             id: self.id,
             event_id: self.event_id,

@@ -91,6 +91,20 @@ impl Store {
         .await?)
     }
 
+    /// Events set aside, the latest first.
+    pub async fn parked_events(&self, most: u32) -> Result<Vec<EventView>, StoreError> {
+        Ok(sqlx::query_as(
+            "/* kurier.parked_events */
+            SELECT id, tenant, event_type, aggregate_type, aggregate_id, content_type,
+                coalesce(octet_length(payload_bytes), octet_length(payload::text))::bigint AS payload_bytes,
+                traceparent, created_at, processed_at, parked_at, parked_reason
+            FROM kurier.outbox_events WHERE parked_at IS NOT NULL ORDER BY parked_at DESC LIMIT $1",
+        )
+        .bind(i64::from(most))
+        .fetch_all(&self.pool)
+        .await?)
+    }
+
     /// Lets a parked event be tried again. Returns whether it was parked.
     pub async fn unpark_event(&self, id: Uuid) -> Result<bool, StoreError> {
         let done = sqlx::query(

@@ -61,6 +61,10 @@ impl Store {
         &self,
         filter: &DeliveryFilter,
     ) -> Result<Vec<DeliveryView>, StoreError> {
+        let range = match filter.event_id {
+            Some(event_id) => self.delivery_ids_of(event_id).await?,
+            None => None,
+        };
         Ok(sqlx::query_as(
             "/* kurier.deliveries */
             SELECT id, event_id, endpoint_id, status, reason, attempt_count, max_attempts, next_attempt_at, held_since,
@@ -68,6 +72,7 @@ impl Store {
             FROM kurier.deliveries
             WHERE ($1::uuid IS NULL OR endpoint_id = $1)
                 AND ($2::uuid IS NULL OR event_id = $2)
+                AND ($6::uuid IS NULL OR id BETWEEN $6 AND $7)
                 AND ($3::text IS NULL OR status = $3)
                 AND ($4::uuid IS NULL OR id < $4)
             ORDER BY id DESC
@@ -78,7 +83,22 @@ impl Store {
         .bind(filter.status)
         .bind(filter.before)
         .bind(i64::from(filter.limit))
+        .bind(range.map(|(first, _)| first))
+        .bind(range.map(|(_, last)| last))
         .fetch_all(&self.pool)
+        .await?)
+    }
+
+    /// The range of ids that an event's deliveries can have, since they begin with its time. `None`
+    /// when the event is no longer stored.
+    async fn delivery_ids_of(&self, event_id: Uuid) -> Result<Option<(Uuid, Uuid)>, StoreError> {
+        Ok(sqlx::query_as(
+            "/* kurier.delivery_ids_of */
+            SELECT kurier.first_id_at(created_at), kurier.first_id_at(created_at + interval '1 millisecond')
+            FROM kurier.outbox_events WHERE id = $1",
+        )
+        .bind(event_id)
+        .fetch_optional(&self.pool)
         .await?)
     }
 

@@ -118,7 +118,7 @@ pub(super) fn parked_events(backlog: &Answer<(i64, f64, i64)>) -> Check {
         Ok((_, _, parked)) => Check::warn(
             NAME,
             format!("{parked} events cannot be published"),
-            "see why with `kurier event show ID`, then `kurier event retry ID`",
+            "see them with `kurier event parked`, then `kurier event retry ID`",
         ),
         Err(problem) => Check::fail(NAME, problem, DATABASE_FIRST),
     }
