@@ -104,9 +104,15 @@ async fn an_expanded_event_is_shown_with_its_deliveries() -> Result<()> {
             &event,
         ];
         rig.json(&send).await?;
-        sqlx::query("UPDATE kurier.outbox_events SET processed_at = now()")
-            .execute(&mut rig.database)
-            .await?;
+        // A delivery's id begins with its event's time.
+        sqlx::query(
+            "UPDATE kurier.outbox_events SET processed_at = now(), created_at = to_timestamp(
+                ('x' || left(replace($1::text, '-', ''), 12))::bit(48)::bigint / 1000.0
+            )",
+        )
+        .bind(&id)
+        .execute(&mut rig.database)
+        .await?;
         let shown = rig.json(&["event", "show", &event]).await?;
         assert_eq!(shown["progress"], "expanded");
         assert_eq!(shown["deliveries"][0]["id"], id.as_str());
