@@ -10,6 +10,10 @@ use uuid::Uuid;
 
 use crate::subscribers::{Recipient, Subscribers};
 
+/// An expansion takes no further event once it has so many deliveries. One event alone can exceed it,
+/// by as many endpoints as are subscribed to it.
+pub(crate) const DELIVERIES_MAX: usize = 10_000;
+
 /// What a batch of events becomes.
 #[derive(Default)]
 pub(crate) struct Expansion {
@@ -19,7 +23,8 @@ pub(crate) struct Expansion {
     pub(crate) hints: Vec<Hint>,
     /// Which event each message belongs to.
     hinted_events: Vec<Uuid>,
-    /// Events that go on, published or not.
+    /// Events that go on, published or not. Those that are neither here nor parked are left for the
+    /// next turn.
     expanded: Vec<Uuid>,
     /// Events that cannot.
     pub(crate) parked: Vec<Parked>,
@@ -35,12 +40,16 @@ pub(crate) struct Expander<'a> {
     pub(crate) tracing: &'a Tracing,
     pub(crate) max_attempts: u32,
     pub(crate) payload_bytes_max: u64,
+    pub(crate) deliveries_max: usize,
 }
 
 impl Expander<'_> {
     pub(crate) fn expand(&self, events: &[WaitingEvent]) -> Expansion {
         let mut expansion = Expansion::default();
         for event in events {
+            if expansion.deliveries.len() >= self.deliveries_max {
+                break;
+            }
             match self.refusal(event) {
                 Some(reason) => expansion.parked.push(Parked {
                     id: event.id,
@@ -150,18 +159,31 @@ mod tests {
             traceparent: None,
             created_at: DateTime::UNIX_EPOCH,
             payload_bytes,
-            waited_ms: 0,
         }
     }
 
-    fn expand(events: &[WaitingEvent]) -> Expansion {
+    fn expand_for(endpoints: u128, events: &[WaitingEvent]) -> Expansion {
         let expander = Expander {
-            subscribers: &Subscribers::unread(),
+            subscribers: &Subscribers::of_everything(endpoints),
             tracing: &Tracing::off(),
             max_attempts: 5,
             payload_bytes_max: 1000,
+            deliveries_max: 6,
         };
         expander.expand(events)
+    }
+
+    fn expand(events: &[WaitingEvent]) -> Expansion {
+        expand_for(0, events)
+    }
+
+    #[test]
+    fn one_turn_is_bounded_in_deliveries_and_leaves_the_other_events_alone() {
+        let events: Vec<WaitingEvent> = (0..5).map(|_| event(1)).collect();
+        let two_each = expand_for(2, &events);
+        assert_eq!((two_each.expanded.len(), two_each.deliveries.len()), (3, 6));
+        let seven_each = expand_for(7, &events);
+        assert_eq!((seven_each.expanded.len(), seven_each.hints.len()), (1, 7));
     }
 
     #[test]

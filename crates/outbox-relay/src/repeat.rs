@@ -33,7 +33,7 @@ pub(crate) async fn turns(
 fn wait_after(turn: Turn, idle: &mut Backoff) -> Duration {
     match turn {
         Turn::Idle => idle.next_delay(),
-        Turn::Some | Turn::Full => {
+        Turn::Worked => {
             idle.reset();
             Duration::ZERO
         }

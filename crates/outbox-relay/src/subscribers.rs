@@ -43,6 +43,21 @@ impl Subscribers {
         }
     }
 
+    /// So many endpoints that get everything.
+    #[cfg(test)]
+    pub(crate) fn of_everything(endpoints: u128) -> Subscribers {
+        let rows = (0..endpoints).map(|id| SubscriptionRow {
+            endpoint_id: Uuid::from_u128(id),
+            ..tests::row(&[])
+        });
+        let rows: Vec<SubscriptionRow> = rows.collect();
+        Subscribers {
+            version: 0,
+            endpoints: rows.iter().map(subscriber).collect(),
+            subscriptions: rows.into_iter().filter_map(subscription).collect(),
+        }
+    }
+
     /// Brings the snapshot up to date: the breakers always, the rest when something changed.
     pub(crate) async fn refresh(&mut self, store: &Store) -> Result<(), StoreError> {
         if store.configuration_version().await? != self.version {
@@ -123,7 +138,7 @@ fn subscription(row: SubscriptionRow) -> Option<(Uuid, String, Vec<EventPattern>
 mod tests {
     use super::*;
 
-    fn row(event_types: &[&str]) -> SubscriptionRow {
+    pub(super) fn row(event_types: &[&str]) -> SubscriptionRow {
         SubscriptionRow {
             endpoint_id: Uuid::nil(),
             tenant: String::new(),

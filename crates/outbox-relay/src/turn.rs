@@ -17,19 +17,20 @@ use store::{Store, StoreError};
 
 use crate::{
     RelayConfig,
-    expand::{Expander, Expansion},
+    expand::{DELIVERIES_MAX, Expander, Expansion},
     subscribers::Subscribers,
 };
+
+/// Deliveries inserted by one statement, at the most.
+const INSERT_MAX: usize = 5_000;
 
 /// What a turn came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// There was nothing to do.
     Idle,
-    /// Some events were taken, fewer than a turn can take.
-    Some,
-    /// As many as a turn can take: there may be more.
-    Full,
+    /// Events were taken: there may be more.
+    Worked,
 }
 
 /// Why a turn came to nothing.
@@ -89,14 +90,11 @@ impl Relay {
         if locked.events.is_empty() {
             return Ok(Turn::Idle);
         }
-        let turn = if locked.events.len() < self.batch as usize {
-            Turn::Some
-        } else {
-            Turn::Full
-        };
         self.subscribers.refresh(&self.store).await?;
         let expansion = self.expander().expand(&locked.events);
-        self.store.insert_deliveries(&expansion.deliveries).await?;
+        for chunk in expansion.deliveries.chunks(INSERT_MAX) {
+            self.store.insert_deliveries(chunk).await?;
+        }
         failpoint::reach("relay.expanded");
         let outcomes = self.publish(&expansion.hints).await;
         failpoint::reach("relay.published");
@@ -106,7 +104,7 @@ impl Relay {
         let processed = expansion.processed(&outcomes);
         locked.finish(&processed, &parked).await?;
         self.metrics.turn(started.elapsed());
-        fault.map_or(Ok(turn), Err)
+        fault.map_or(Ok(Turn::Worked), Err)
     }
 
     fn expander(&self) -> Expander<'_> {
@@ -115,6 +113,7 @@ impl Relay {
             tracing: &self.tracing,
             max_attempts: self.max_attempts,
             payload_bytes_max: self.payload_bytes_max,
+            deliveries_max: DELIVERIES_MAX,
         }
     }
 

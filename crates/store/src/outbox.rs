@@ -21,8 +21,6 @@ pub struct WaitingEvent {
     pub created_at: DateTime<Utc>,
     /// Size of the body in bytes.
     pub payload_bytes: i64,
-    /// Milliseconds it has waited, by the database's clock.
-    pub waited_ms: i64,
 }
 
 /// An event set aside because it can never be published, with the reason shown to operators.
@@ -48,8 +46,7 @@ impl Store {
         let events = sqlx::query_as(
             "/* kurier.lock_waiting_events */
             SELECT id, tenant, event_type, traceparent, created_at,
-                coalesce(octet_length(payload_bytes), octet_length(payload::text))::bigint AS payload_bytes,
-                (extract(epoch FROM clock_timestamp() - created_at) * 1000)::bigint AS waited_ms
+                coalesce(octet_length(payload_bytes), octet_length(payload::text))::bigint AS payload_bytes
             FROM kurier.outbox_events
             WHERE processed_at IS NULL AND parked_at IS NULL
             ORDER BY created_at
