@@ -70,6 +70,20 @@ impl Program {
         assert!(in_time, "{} is not ready after {PATIENCE:?}", self.name);
     }
 
+    /// Waits until it is no longer ready: it drains, or has ended.
+    ///
+    /// # Panics
+    /// When it stays ready.
+    pub async fn wait_unready(&self) {
+        let unready = async {
+            while self.is_ready().await {
+                sleep(LOOK).await;
+            }
+        };
+        let in_time = timeout(PATIENCE, unready).await.is_ok();
+        assert!(in_time, "{} is still ready after {PATIENCE:?}", self.name);
+    }
+
     /// Waits until its log contains `text`.
     ///
     /// # Panics

@@ -17,9 +17,11 @@ use tokio::{runtime, time::sleep};
 use uuid::Uuid;
 
 use crate::{
-    BrokerOperator, DISPATCHER, Endpoint, Event, KURIER, Launch, Program, RELAY,
+    AttemptRow, BrokerOperator, DISPATCHER, DeliveryRow, Endpoint, Event, KURIER, Launch, Program,
+    RELAY,
     database::Database,
     environment::{delay_unit, required, settings},
+    record,
 };
 
 /// What is awaited for longer than this is taken to be missing.
@@ -200,6 +202,16 @@ impl World {
             .fetch_all(self.pool())
             .await
             .unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    /// The deliveries to an endpoint in the order of their ids.
+    pub async fn deliveries_to(&self, endpoint: &Endpoint) -> Vec<DeliveryRow> {
+        record::deliveries(self.pool(), endpoint.id).await
+    }
+
+    /// The attempts at an endpoint in the order of their deliveries and numbers.
+    pub async fn attempts_at(&self, endpoint: &Endpoint) -> Vec<AttemptRow> {
+        record::attempts(self.pool(), endpoint.id).await
     }
 
     /// Changes something behind the programs' backs.
