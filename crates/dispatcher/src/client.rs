@@ -13,7 +13,10 @@ use domain::{
     outcome::{FailureClass, Outcome},
     text::safe_text,
 };
-use http::{HeaderMap, header::RETRY_AFTER};
+use http::{
+    HeaderMap,
+    header::{CONTENT_LENGTH, RETRY_AFTER},
+};
 use reqwest::{Method, Response, redirect, retry};
 use url::Url;
 
@@ -79,6 +82,8 @@ impl Client {
             .http
             .request(Method::POST, request.url)
             .headers(request.headers)
+            // The client leaves it out of a request with an empty body.
+            .header(CONTENT_LENGTH, request.body.len())
             .body(request.body)
             .timeout(request.timeout)
             .send()
