@@ -7,6 +7,7 @@
 //! what there was. The harness knows what Kurier promises to its users, and nothing of its insides.
 
 mod broker_operator;
+mod closed_port;
 mod database;
 mod endpoint;
 mod environment;
@@ -21,6 +22,7 @@ mod verifiers;
 mod world;
 
 pub use broker_operator::BrokerOperator;
+pub use closed_port::ClosedPort;
 pub use endpoint::Endpoint;
 pub use event::Event;
 pub use launch::{DISPATCHER, Ended, KURIER, Launch, RELAY};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::{Endpoint, Event, World};
+use acceptance::{ClosedPort, Endpoint, Event, World};
 use scripted_receiver::{Reply, Script};
 
 /// A receiver's behaviour, and what is to be on record in the end.
@@ -229,8 +229,10 @@ async fn what_a_receiver_answered_is_kept_short_and_safe() {
     let endpoint = world.endpoint_with("/in", &["--max-attempts", "1"]).await;
     let body = [&b"a\0b\xff\r\n"[..], &b"x".repeat(100_000)].concat();
     world.receiver.script("/in", Reply::status(500).body(body));
+    let port = ClosedPort::take();
+    let url = format!("http://{}/", port.address());
     let closed = world
-        .endpoint_at("http://127.0.0.1:1/", "/closed", &["--max-attempts", "1"])
+        .endpoint_at(&url, "/closed", &["--max-attempts", "1"])
         .await;
     let (_relay, _dispatcher) = (world.relay().await, world.dispatcher().await);
     world.commit(&Event::json("order.paid", "{}")).await;

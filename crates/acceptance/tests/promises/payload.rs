@@ -139,7 +139,8 @@ async fn every_attempt_carries_the_promised_headers_and_a_fresh_timestamp() {
         assert!(agent.starts_with("Kurier/0."), "{agent}");
         let traceparent = request.header("traceparent").expect("a trace context");
         assert_eq!(traceparent.len(), 55, "{traceparent}");
-        assert!((0..=5).contains(&age_seconds(request)));
+        let age_seconds = age_seconds(request);
+        assert!((-1..=5).contains(&age_seconds), "{age_seconds}");
         assert_eq!(
             request.header("x-delivery-timestamp"),
             request.header("webhook-timestamp")
@@ -151,7 +152,8 @@ async fn every_attempt_carries_the_promised_headers_and_a_fresh_timestamp() {
     );
 }
 
-/// How old the request's own timestamp was when it arrived, as seen from now.
+/// How old the request's own timestamp was when it arrived. Both clocks count whole seconds, and
+/// the sender's is the database's: a request sent on the turn of a second may seem to come early.
 fn age_seconds(request: &Request) -> i64 {
     let timestamp = request.header("webhook-timestamp").expect("a timestamp");
     let timestamp: i64 = timestamp.parse().expect("whole seconds");
