@@ -26,18 +26,23 @@ mod settle;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use broker::{Intake, Publisher, topology::Topology};
-use process::{Context, Dependency};
+use broker::{Acks, Intake, Publisher, topology::Topology};
+use process::{Context, Dependency, Health, Shutdown};
 use rand::{SeedableRng as _, rngs::StdRng};
 use signals::{DispatcherMetrics, Tracing};
 use store::Store;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub use config::{Defaults, DispatcherConfig};
 
 use crate::{
-    claim::Claimer, client::Client, dispatch::Dispatcher, endpoints::EndpointCache, retry::Retrier,
-    send::Sender, settle::Settler,
+    claim::Claimer,
+    client::Client,
+    dispatch::Dispatcher,
+    endpoints::EndpointCache,
+    retry::{Retrier, Retry},
+    send::{Finished, Sender},
+    settle::Settler,
 };
 
 /// Results that wait for settlement, at the most: a database that is slow slows the sending down.
@@ -47,68 +52,116 @@ const UNPUBLISHED_MAX: usize = 1024;
 
 /// Runs the dispatcher within a process.
 pub async fn serve(config: DispatcherConfig, mut context: Context) -> anyhow::Result<()> {
-    let store = Store::new(&config.database)?;
-    let metrics = DispatcherMetrics::new(&opentelemetry::global::meter("kurier"));
-    let client = Client::new(&config.destinations, config.concurrency)
-        .context("cannot set up the HTTP client")?;
     let intake = Intake::new(config.broker.clone());
-    let acks = intake.acks();
-    let health = &context.health;
-    let dependency = |name| Dependency::new(health.clone(), name);
-
+    let parts = Parts::new(config, &context, intake.acks())?;
     let (settle_tx, settle_rx) = mpsc::channel(UNSETTLED_MAX);
     let (retry_tx, retry_rx) = mpsc::channel(UNPUBLISHED_MAX);
-    let sender = Sender {
-        client,
-        tracing: Tracing::new(context.tracing_enabled),
-        metrics: metrics.clone(),
-        lease_margin: config.lease_margin,
-        acks: acks.clone(),
-        results: settle_tx,
-    };
-    let claimer = Claimer {
-        store: store.clone(),
-        endpoints: EndpointCache::new(config.destinations.clone(), config.defaults.clone()),
-        database: dependency("claims"),
-        shutdown: context.shutdown.clone(),
-        attempt_timeout: config.defaults.attempt_timeout,
-        lease_margin: config.lease_margin,
-    };
-    let dispatcher = Dispatcher {
-        intake,
-        acks: acks.clone(),
-        claimer,
-        sender: Arc::new(sender),
-        store: store.clone(),
-        metrics: metrics.clone(),
-        broker: dependency("broker"),
-        shutdown: context.shutdown.clone(),
-        concurrency: config.concurrency,
-        chance: seeded(),
-    };
-    let settler = Settler {
-        store: store.clone(),
-        acks: acks.clone(),
-        retries: retry_tx,
-        metrics: metrics.clone(),
-        database: Dependency::expected(health.clone(), "settlements"),
-        shutdown: context.shutdown.clone(),
-        horizon: Topology::new(&config.broker.namespace, config.broker.delay_unit).horizon(),
-        chance: seeded(),
-    };
-    let retrier = Retrier {
-        publisher: Publisher::new(config.broker),
-        store,
-        acks,
-        metrics,
-    };
-    let (settled_tx, settled_rx) = tokio::sync::oneshot::channel();
-    context.tasks.spawn("dispatch", dispatcher.run(settled_rx));
-    context.tasks.spawn("settle", settler.run(settle_rx));
-    context
-        .tasks
-        .spawn("retry", retrier.run(retry_rx, settled_tx));
+    let (settled_tx, settled_rx) = oneshot::channel();
+    let dispatcher = parts.dispatcher(intake, settle_tx)?;
+    let settler = parts.settler(retry_tx);
+    let retrier = parts.retrier();
+    let tasks = &mut context.tasks;
+    tasks.spawn("dispatch", dispatcher.run(settled_rx));
+    tasks.spawn("settle", settler.run(settle_rx));
+    tasks.spawn("retry", retrier.run(retry_rx, settled_tx));
     Ok(context.tasks.supervise().await?)
+}
+
+/// What the tasks are made of.
+struct Parts {
+    config: DispatcherConfig,
+    store: Store,
+    acks: Acks,
+    metrics: DispatcherMetrics,
+    tracing: Tracing,
+    health: Health,
+    shutdown: Shutdown,
+}
+
+impl Parts {
+    fn new(config: DispatcherConfig, context: &Context, acks: Acks) -> anyhow::Result<Parts> {
+        Ok(Parts {
+            store: Store::new(&config.database)?,
+            config,
+            acks,
+            metrics: DispatcherMetrics::new(&opentelemetry::global::meter("kurier")),
+            tracing: Tracing::new(context.tracing_enabled),
+            health: context.health.clone(),
+            shutdown: context.shutdown.clone(),
+        })
+    }
+
+    fn dispatcher(
+        &self,
+        intake: Intake,
+        results: mpsc::Sender<Finished>,
+    ) -> anyhow::Result<Dispatcher> {
+        Ok(Dispatcher {
+            intake,
+            acks: self.acks.clone(),
+            claimer: self.claimer(),
+            sender: Arc::new(self.sender(results)?),
+            store: self.store.clone(),
+            metrics: self.metrics.clone(),
+            broker: Dependency::new(self.health.clone(), "broker"),
+            shutdown: self.shutdown.clone(),
+            concurrency: self.config.concurrency,
+            chance: seeded(),
+        })
+    }
+
+    fn claimer(&self) -> Claimer {
+        let DispatcherConfig {
+            destinations,
+            defaults,
+            lease_margin,
+            ..
+        } = &self.config;
+        Claimer {
+            store: self.store.clone(),
+            endpoints: EndpointCache::new(destinations.clone(), defaults.clone()),
+            database: Dependency::new(self.health.clone(), "claims"),
+            shutdown: self.shutdown.clone(),
+            attempt_timeout: defaults.attempt_timeout,
+            lease_margin: *lease_margin,
+        }
+    }
+
+    fn sender(&self, results: mpsc::Sender<Finished>) -> anyhow::Result<Sender> {
+        let client = Client::new(&self.config.destinations, self.config.concurrency)
+            .context("cannot set up the HTTP client")?;
+        Ok(Sender {
+            client,
+            tracing: self.tracing.clone(),
+            metrics: self.metrics.clone(),
+            lease_margin: self.config.lease_margin,
+            acks: self.acks.clone(),
+            results,
+        })
+    }
+
+    fn settler(&self, retries: mpsc::Sender<Retry>) -> Settler {
+        let broker = &self.config.broker;
+        Settler {
+            store: self.store.clone(),
+            acks: self.acks.clone(),
+            retries,
+            metrics: self.metrics.clone(),
+            database: Dependency::expected(self.health.clone(), "settlements"),
+            shutdown: self.shutdown.clone(),
+            horizon: Topology::new(&broker.namespace, broker.delay_unit).horizon(),
+            chance: seeded(),
+        }
+    }
+
+    fn retrier(&self) -> Retrier {
+        Retrier {
+            publisher: Publisher::new(self.config.broker.clone()),
+            store: self.store.clone(),
+            acks: self.acks.clone(),
+            metrics: self.metrics.clone(),
+        }
+    }
 }
 
 /// The one place where chance comes in.
