@@ -1,6 +1,8 @@
 //! What only an operator does to the broker: looking into queues, putting something odd in, and
 //! removing a test's queues.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context as _, Result};
 use broker::topology::Topology;
 use lapin::{
@@ -11,6 +13,12 @@ use lapin::{
     },
     types::FieldTable,
 };
+use tokio::time::sleep;
+
+use crate::world::PATIENCE;
+
+/// How often a queue is looked at.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A connection to the broker that every call makes for itself, so that it also works after the
 /// broker was restarted.
@@ -32,6 +40,30 @@ impl BrokerOperator {
     /// Messages nobody could decode.
     pub async fn quarantine_ready(&self) -> u32 {
         self.ready(self.topology.quarantine_queue()).await
+    }
+
+    /// Waits until the work queue is empty: nothing is left to be taken.
+    ///
+    /// # Panics
+    /// When it is not in time.
+    pub async fn wait_work_empty(&self) {
+        let started = Instant::now();
+        while self.work_ready().await > 0 {
+            assert!(started.elapsed() < PATIENCE, "messages in the work queue");
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until the quarantine holds `count` messages.
+    ///
+    /// # Panics
+    /// When it does not in time.
+    pub async fn wait_quarantined(&self, count: u32) {
+        let started = Instant::now();
+        while self.quarantine_ready().await != count {
+            assert!(started.elapsed() < PATIENCE, "not {count} in quarantine");
+            sleep(LOOK).await;
+        }
     }
 
     /// Puts `body` into the work queue as it is.

@@ -281,14 +281,7 @@ impl World {
             )",
         )
         .await;
-        let started = Instant::now();
-        while self.broker.work_ready().await > 0 {
-            assert!(
-                started.elapsed() < PATIENCE,
-                "messages are left in the work queue"
-            );
-            sleep(LOOK).await;
-        }
+        self.broker.wait_work_empty().await;
         assert_eq!(
             self.broker.quarantine_ready().await,
             0,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::{Endpoint, World};
+use acceptance::{Endpoint, Event, RELAY, World};
 use scripted_receiver::{Gate, Reply};
 
 /// Turns of the release to wait for, to see that it lets nothing out.
@@ -128,46 +128,95 @@ async fn a_probe_whose_dispatcher_was_killed_is_followed_by_another_after_its_de
     assert_eq!(world.receiver.tally("/in").ids_accepted, 50);
 }
 
+/// The relay lets nothing out here, so that what arrives at the broker is new, and all at once.
+#[tokio::test]
+async fn of_many_new_events_after_the_cooldown_one_is_the_probe_and_the_others_wait() {
+    const NEW: u32 = 500;
+    let world = World::with(&SETTINGS).await;
+    let endpoint = world.endpoint("/in").await;
+    world.receiver.script("/in", Reply::status(500));
+    let never = world
+        .launch(RELAY)
+        .env("KURIER_RELEASE_INTERVAL_MS", "600000");
+    let mut relay = never.start().await;
+    let _dispatchers = (
+        world.dispatcher().await,
+        world.dispatcher().await,
+        world.dispatcher().await,
+    );
+    world.commit_many("order.paid", 3).await;
+    until_opened(&world, &endpoint).await;
+    let gate = Gate::closed();
+    world.receiver.script("/in", Reply::ok().behind(&gate));
+    let cooled_down = "SELECT now() > opened_at + cooldown_seconds * interval '1 second'
+        FROM kurier.endpoint_health";
+    world.until("the cooldown to be over", cooled_down).await;
+    let before = world.receiver.tally("/in").arrived;
+    world.commit_many("order.paid", NEW).await;
+
+    world.until_status("in_flight", 1).await;
+    world.until_status("held", NEW as usize + 2).await;
+    world.receiver.wait_for("/in", before + 1).await;
+    assert_eq!(world.receiver.tally("/in").arrived, before + 1);
+    assert_eq!(relay.terminate().await, Some(0));
+    gate.open();
+    let _relay = world.relay().await;
+    world.assert_no_leftovers().await;
+    let tally = world.receiver.tally("/in");
+    assert_eq!(
+        (tally.ids_accepted, tally.duplicates()),
+        (u64::from(NEW) + 3, 0)
+    );
+}
+
+const NOTE_COOLDOWNS: [&str; 3] = [
+    "CREATE TABLE cooldowns (seconds double precision, noted_at timestamptz)",
+    "CREATE FUNCTION note_cooldown() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO cooldowns VALUES (NEW.cooldown_seconds, now());
+        RETURN NULL;
+    END $$",
+    "CREATE TRIGGER note_cooldown AFTER UPDATE ON kurier.endpoint_health FOR EACH ROW
+    WHEN (NEW.state = 'open' AND OLD.state <> 'open') EXECUTE FUNCTION note_cooldown()",
+];
+
 #[tokio::test]
 async fn every_failed_probe_doubles_the_cooldown_up_to_its_cap_and_a_success_ends_it() {
     let world = World::with(&[
         ("KURIER_BREAKER_THRESHOLD", "1"),
-        ("KURIER_BREAKER_COOLDOWN_MS", "300"),
-        ("KURIER_BREAKER_COOLDOWN_CAP_MS", "1000"),
-        ("KURIER_DISPATCH_CONCURRENCY", "1"),
+        ("KURIER_BREAKER_COOLDOWN_MS", "250"),
+        ("KURIER_BREAKER_COOLDOWN_CAP_MS", "750"),
         ("KURIER_RETRY_CAP_MS", "0"),
     ])
     .await;
+    for statement in NOTE_COOLDOWNS {
+        world.execute(statement).await;
+    }
     let endpoint = world.endpoint("/in").await;
-    let failing = Reply::status(500);
-    let script = [
-        failing.clone(),
-        failing.clone(),
-        failing.clone(),
-        failing,
-        Reply::ok(),
-    ];
-    world.receiver.script("/in", script);
-    let (_relay, _dispatcher) = (world.relay().await, world.dispatcher().await);
+    let [one, two, three, four] = [500, 502, 503, 504].map(Reply::status);
     world
-        .commit(&acceptance::Event::json("order.paid", "{}"))
-        .await;
+        .receiver
+        .script("/in", [one, two, three, four, Reply::ok()]);
+    let (_relay, _dispatcher) = (world.relay().await, world.dispatcher().await);
+    world.commit(&Event::json("order.paid", "{}")).await;
     world.assert_no_leftovers().await;
 
+    let noted: Vec<(f64,)> = world
+        .rows("SELECT seconds FROM cooldowns ORDER BY noted_at")
+        .await;
+    assert_eq!(noted, [(0.25,), (0.5,), (0.75,), (0.75,)]);
     let requests = world.receiver.requests("/in");
-    let gaps = requests.windows(2).map(|pair| pair[1].at - pair[0].at);
-    for (gap, cooldown_ms) in gaps.zip([300, 600, 1_000, 1_000]) {
-        let cooldown = Duration::from_millis(cooldown_ms);
-        assert!(gap >= cooldown, "{gap:?} after a cooldown of {cooldown:?}");
+    assert_eq!(requests.len(), 5);
+    for (pair, (cooldown,)) in requests.windows(2).zip(noted) {
+        let gap = pair[1].at - pair[0].at;
         assert!(
-            gap <= cooldown + Duration::from_secs(1),
-            "{gap:?} after {cooldown:?}"
+            gap >= Duration::from_secs_f64(cooldown),
+            "{gap:?} after {cooldown} s"
         );
     }
-    assert_eq!(requests.len(), 5);
     until_state(&world, &endpoint, "closed").await;
-    let cooldown: f64 = world
-        .value("SELECT cooldown_seconds FROM kurier.endpoint_health WHERE consecutive_failures = 0")
+    let health: Vec<(f64, i32)> = world
+        .rows("SELECT cooldown_seconds, consecutive_failures FROM kurier.endpoint_health")
         .await;
-    assert!((cooldown - 0.3).abs() < 0.001, "{cooldown}");
+    assert_eq!(health, [(0.25, 0)]);
 }
