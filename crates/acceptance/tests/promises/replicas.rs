@@ -14,7 +14,7 @@ fn exporting(launch: Launch, sink: &OtlpSink) -> Launch {
 }
 
 #[tokio::test]
-async fn replicas_share_the_work_and_none_does_anothers() {
+async fn replicas_share_the_work_and_none_repeats_the_work_of_another() {
     let sink = OtlpSink::start().await;
     let world = World::with(&[("KURIER_DISPATCH_CONCURRENCY", "10")]).await;
     world.endpoint("/in").await;
