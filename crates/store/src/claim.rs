@@ -130,7 +130,7 @@ impl Store {
                 lease_token = $4,
                 lease_until = now() + (coalesce(due.attempt_timeout_ms, $5) + $6) * interval '1 millisecond'
             FROM due
-            WHERE d.id = due.id AND d.id BETWEEN $2 AND $3
+            WHERE d.id = due.id AND d.id >= ALL (ARRAY[$2]) AND d.id <= ALL (ARRAY[$3])
             RETURNING d.id, d.event_id, d.endpoint_id, d.attempt_count, d.max_attempts, d.traceparent,
                 due.version AS endpoint_version, due.paused, due.disabled,
                 due.state, due.consecutive_failures, due.opened_at, due.cooldown_seconds, due.probe_deadline,
@@ -165,7 +165,8 @@ impl Store {
             SET status = 'held', reason = h.reason, held_since = now(), hint_at = NULL,
                 lease_token = NULL, lease_until = NULL
             FROM unnest($1::uuid[], $2::text[]) AS h (id, reason)
-            WHERE d.id = h.id AND d.id BETWEEN $3 AND $4 AND d.lease_token = $5 AND d.status = 'in_flight'",
+            WHERE d.id = h.id AND d.id >= ALL (ARRAY[$3]) AND d.id <= ALL (ARRAY[$4])
+                AND d.lease_token = $5 AND d.status = 'in_flight'",
         )
         .bind(&ids)
         .bind(reasons)

@@ -38,6 +38,15 @@ const SESSION_LIMITS: &str = "
     SET tcp_keepalives_count = 3;
     SET timezone = 'UTC'";
 
+/// Every statement here looks up a bounded number of rows by their keys, and only tables of a few
+/// rows are read as a whole. Of a new day's partition the server knows nothing yet and would like to
+/// read all of it for every batch, so it is told how; compiling plans never pays for such statements.
+const PLANS: &str = "
+    SET enable_seqscan = off;
+    SET enable_hashjoin = off;
+    SET enable_mergejoin = off;
+    SET jit = off";
+
 impl Store {
     /// Prepares the pool. Connects on first use, so a database that is away is no error here;
     /// an unusable URL is.
@@ -53,6 +62,7 @@ impl Store {
             .after_connect(|connection, _| {
                 Box::pin(async move {
                     connection.execute(SESSION_LIMITS).await?;
+                    connection.execute(PLANS).await?;
                     Ok(())
                 })
             })

@@ -128,7 +128,7 @@ async fn settle(
                 last_status_code = g.status_code,
                 last_response_ms = g.duration_ms
             FROM given AS g
-            WHERE d.id = g.id AND d.id BETWEEN $15 AND $16
+            WHERE d.id = g.id AND d.id >= ALL (ARRAY[$15]) AND d.id <= ALL (ARRAY[$16])
                 AND d.lease_token = g.lease_token AND d.status = 'in_flight'
             RETURNING d.id
         ), recorded AS (

@@ -26,7 +26,9 @@ pub(crate) fn count(stored: i32) -> u32 {
     u32::try_from(stored).unwrap_or(0)
 }
 
-/// The smallest and the largest id: with them a statement touches only the partitions it needs.
+/// The smallest and the largest id: with them a statement touches only the partitions it needs. Where
+/// rows are found by a join, they are compared as `>= ALL (ARRAY[..])`: that names the partitions but
+/// cannot be looked up in an index, which would read everything between the two.
 pub(crate) fn bounds(ids: &[Uuid]) -> Option<(Uuid, Uuid)> {
     Some((*ids.iter().min()?, *ids.iter().max()?))
 }

@@ -62,6 +62,11 @@ impl Rig {
         open(&self.url)
     }
 
+    /// A session of its own, beside the store's and the pool's.
+    pub(crate) async fn session(&self) -> PgConnection {
+        PgConnection::connect(&self.url).await.expect("a session")
+    }
+
     pub(crate) async fn execute(&self, statement: &str) -> u64 {
         self.try_execute(statement)
             .await
