@@ -95,19 +95,29 @@ async fn an_ed25519_signature_verifies_by_the_public_key_that_was_shown() {
     let signing = &["--signing", "ed25519"];
     let endpoint = world.endpoint_with("/in", signing).await;
     let (_relay, _dispatcher) = (world.relay().await, world.dispatcher().await);
+    let binary: Vec<u8> = (0..=255).collect();
+    let binary = Event::bytes("order.paid", binary, "application/octet-stream");
     world.commit(&Event::json("order.paid", AWKWARD)).await;
-    world.until_status("delivered", 1).await;
+    world.commit(&binary).await;
+    world.until_status("delivered", 2).await;
 
+    let public_key = endpoint.public_key.expect("a public key");
     let requests = world.receiver.requests("/in");
-    let request = &requests[0];
+    assert_eq!(requests.len(), 2);
+    for request in &requests {
+        assert_verified_by(&public_key, request);
+    }
+}
+
+fn assert_verified_by(public_key: &str, request: &Request) {
     let header = |name| request.header(name).expect("a promised header");
     let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp"));
     let signed = [format!("{id}.{timestamp}.").as_bytes(), &request.body].concat();
     let signature = decoded(header("webhook-signature"), "v1a,");
-    let public_key = decoded(&endpoint.public_key.expect("a public key"), "whpk_");
-    let key = VerifyingKey::from_bytes(&public_key.try_into().expect("32 bytes"));
+    let public_key = decoded(public_key, "whpk_").try_into().expect("32 bytes");
+    let key = VerifyingKey::from_bytes(&public_key).expect("a key");
     let signature = Signature::from_slice(&signature).expect("a signature");
-    let verified = key.expect("a key").verify_strict(&signed, &signature);
+    let verified = key.verify_strict(&signed, &signature);
     assert!(verified.is_ok(), "{verified:?}");
 }
 
