@@ -1,6 +1,6 @@
 //! What the test runner tells the tests, and the settings they give to the programs.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// Settings of every program of a world, unless the test says otherwise: everything quick, and a
 /// receiver on loopback allowed.
@@ -32,6 +32,16 @@ const DELAY_UNIT: &str = "KURIER_DELAY_UNIT_MS";
 pub(crate) fn required(name: &str) -> String {
     std::env::var(name)
         .unwrap_or_else(|_| panic!("{name} is not set: run these tests by `./run test`"))
+}
+
+/// Where services go that a test starts: what the test runner removes, even after a test that was
+/// killed, or else a temporary folder.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test runner speaks through the environment"
+)]
+pub(crate) fn folder_for_services() -> PathBuf {
+    std::env::var("KURIER_TEST_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from)
 }
 
 /// The settings above with `changes`.

@@ -2,7 +2,10 @@
 
 use std::{fs, net::SocketAddr, path::PathBuf, thread, time::Duration};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    param::clock_ticks_per_second,
+    process::{Pid, Signal, kill_process},
+};
 use tokio::{
     process::Child,
     time::{sleep, timeout},
@@ -12,6 +15,8 @@ use crate::{health, world::PATIENCE};
 
 /// How often a program's state is looked at.
 const LOOK: Duration = Duration::from_millis(10);
+/// Where in `/proc/ID/stat` behind the name the user time is, with the system time following.
+const USER_TIME: usize = 11;
 /// What is shown of a log when a test fails.
 const LOG_BYTES_SHOWN: usize = 16 * 1024;
 
@@ -37,6 +42,23 @@ impl Program {
     /// Its process id; none once its end was awaited.
     pub fn id(&self) -> Option<u32> {
         self.child.id()
+    }
+
+    /// The CPU time it has used so far.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn cpu_time(&self) -> Duration {
+        let id = self.id().expect("it has not ended");
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("it runs");
+        let (_, after_name) = stat.rsplit_once(')').expect("its name");
+        let ticks: u64 = after_name
+            .split_whitespace()
+            .skip(USER_TIME)
+            .take(2)
+            .map(|ticks| ticks.parse::<u64>().expect("a number"))
+            .sum();
+        Duration::from_millis(ticks * 1000 / clock_ticks_per_second())
     }
 
     /// Whether it has not ended yet.

@@ -17,8 +17,8 @@ use tokio::{runtime, time::sleep};
 use uuid::Uuid;
 
 use crate::{
-    AttemptRow, BrokerOperator, DISPATCHER, DeliveryRow, Endpoint, Event, KURIER, Launch, Program,
-    RELAY,
+    AttemptRow, BrokerOperator, DISPATCHER, DeliveryRow, Endpoint, Event, KURIER, Launch,
+    PrivateService, Program, RELAY,
     database::Database,
     environment::{delay_unit, required, settings},
     record,
@@ -55,8 +55,24 @@ impl World {
 
     /// The same with these variables for every program.
     pub async fn with(changes: &[(&str, &str)]) -> Self {
-        let amqp_url = required("AMQP_URL");
-        let database = Database::create(required("DATABASE_URL"))
+        Self::on(required("DATABASE_URL"), required("AMQP_URL"), changes).await
+    }
+
+    /// The same on services of the test's own.
+    pub async fn on_services(
+        postgres: Option<&PrivateService>,
+        rabbitmq: Option<&PrivateService>,
+        changes: &[(&str, &str)],
+    ) -> Self {
+        let url = |service: Option<&PrivateService>, variable| {
+            service.map_or_else(|| required(variable), |service| service.url().to_owned())
+        };
+        let (database_url, amqp_url) = (url(postgres, "DATABASE_URL"), url(rabbitmq, "AMQP_URL"));
+        Self::on(database_url, amqp_url, changes).await
+    }
+
+    async fn on(database_url: String, amqp_url: String, changes: &[(&str, &str)]) -> Self {
+        let database = Database::create(database_url)
             .await
             .expect("a database of one's own");
         let namespace = format!("test-{}", Uuid::new_v4().simple());
