@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Store, StoreError, units::milliseconds};
+use crate::{Store, StoreError, answered::Answered as _, units::milliseconds};
 
 /// The chores, as named in `kurier.chores`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +43,7 @@ impl Store {
         .bind(chore.as_str())
         .bind(milliseconds(interval))
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(taken.rows_affected() == 1)
     }
@@ -54,6 +55,7 @@ impl Store {
             UPDATE kurier.chores SET last_run_at = '-infinity' WHERE name = 'full_sweep'",
         )
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(())
     }
@@ -66,6 +68,7 @@ impl Store {
             WHERE name = 'full_sweep' AND last_run_at = '-infinity'",
         )
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(taken.rows_affected() == 1)
     }
@@ -78,6 +81,7 @@ impl Store {
             )
             .bind(PARTITION_DAYS_AHEAD)
             .fetch_one(&self.pool)
+            .answered()
             .await?,
         )
     }
@@ -91,6 +95,7 @@ impl Store {
         )
         .bind(i32::try_from(keep_days).unwrap_or(i32::MAX))
         .fetch_one(&self.pool)
+        .answered()
         .await?;
         let deleted = sqlx::query_scalar(
             "/* kurier.delete_unpartitioned */
@@ -99,6 +104,7 @@ impl Store {
         .bind(f64::from(keep_days))
         .bind(i32::try_from(most).unwrap_or(i32::MAX))
         .fetch_one(&self.pool)
+        .answered()
         .await?;
         Ok((dropped, deleted))
     }

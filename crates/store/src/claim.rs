@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     Store, StoreError,
+    answered::Answered as _,
     health::{BreakerRow, closed_breaker},
     units::{bounds, count, duration, milliseconds},
 };
@@ -146,6 +147,7 @@ impl Store {
         .bind(milliseconds(terms.attempt_timeout))
         .bind(milliseconds(terms.margin))
         .fetch_all(&self.pool)
+        .answered()
         .await?;
         rows.into_iter()
             .map(|row| row.into_claimed(terms.token))
@@ -174,6 +176,7 @@ impl Store {
         .bind(last)
         .bind(token)
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(done.rows_affected())
     }
@@ -195,6 +198,7 @@ impl Store {
         .bind(last)
         .bind(token)
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(done.rows_affected())
     }

@@ -3,11 +3,12 @@
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{
-    Executor, PgPool,
+    Connection as _, Executor, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
 use crate::StoreError;
+use crate::answered::Answered as _;
 
 /// How to reach the database.
 pub struct StoreConfig {
@@ -30,7 +31,7 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// No statement, lock or forgotten transaction outlives these, and a dead peer is noticed.
 const SESSION_LIMITS: &str = "
-    SET statement_timeout = '30s';
+    SET statement_timeout = '15s';
     SET lock_timeout = '10s';
     SET idle_in_transaction_session_timeout = '60s';
     SET tcp_keepalives_idle = 15;
@@ -56,14 +57,22 @@ impl Store {
                 StoreError::Refused("the database URL is not a valid postgres:// URL".into())
             })?
             .application_name(config.application_name);
+        // A connection given back in the middle of something is tried out: without a limit to that, a
+        // server that fell silent would keep its place in the pool for ever.
         let pool = PgPoolOptions::new()
             .max_connections(config.connections_max)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .after_connect(|connection, _| {
                 Box::pin(async move {
-                    connection.execute(SESSION_LIMITS).await?;
-                    connection.execute(PLANS).await?;
+                    connection.execute(SESSION_LIMITS).answered().await?;
+                    connection.execute(PLANS).answered().await?;
                     Ok(())
+                })
+            })
+            .after_release(|connection, _| {
+                Box::pin(async move {
+                    connection.ping().answered().await?;
+                    Ok(true)
                 })
             })
             .connect_lazy_with(options);
@@ -74,6 +83,7 @@ impl Store {
     pub async fn ping(&self) -> Result<(), StoreError> {
         sqlx::query("/* kurier.ping */ SELECT 1")
             .execute(&self.pool)
+            .answered()
             .await?;
         Ok(())
     }

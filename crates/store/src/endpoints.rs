@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     Store, StoreError,
+    answered::Answered as _,
     units::{count, duration, integer, milliseconds},
 };
 
@@ -167,6 +168,7 @@ impl Store {
         .bind(endpoint.breaker_threshold.map(integer))
         .bind(&endpoint.secret)
         .fetch_one(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -186,6 +188,7 @@ impl Store {
         )
         .bind(id)
         .fetch_all(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -197,6 +200,7 @@ impl Store {
         )
         .bind(id)
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(done.rows_affected() == 1)
     }
@@ -209,6 +213,7 @@ impl Store {
         )
         .bind(id)
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(done.rows_affected() == 1)
     }
@@ -230,6 +235,7 @@ impl Store {
         )
         .bind(ids)
         .fetch_all(&self.pool)
+        .answered()
         .await?;
         Ok(rows.into_iter().map(ConfigRow::into_config).collect())
     }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, answered::Answered as _};
 
 /// An event to be written.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +58,7 @@ impl Store {
         .bind(&event.traceparent)
         .bind(event.id)
         .fetch_one(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -72,6 +73,7 @@ impl Store {
         )
         .bind(id)
         .fetch_optional(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -88,6 +90,7 @@ impl Store {
             CROSS JOIN (SELECT count(*) AS count FROM kurier.outbox_events WHERE parked_at IS NOT NULL) AS parked",
         )
         .fetch_one(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -102,6 +105,7 @@ impl Store {
         )
         .bind(i64::from(most))
         .fetch_all(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -114,6 +118,7 @@ impl Store {
         )
         .bind(id)
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(done.rows_affected() == 1)
     }
@@ -123,6 +128,7 @@ impl Store {
         Ok(
             sqlx::query_scalar("/* kurier.clock */ SELECT clock_timestamp()")
                 .fetch_one(&self.pool)
+                .answered()
                 .await?,
         )
     }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use domain::delivery::HoldReason;
 use uuid::Uuid;
 
-use crate::{Store, StoreError, units::integer};
+use crate::{Store, StoreError, answered::Answered as _, units::integer};
 
 /// A delivery to be written: one pair of event and endpoint.
 #[derive(Debug, Clone)]
@@ -70,6 +70,7 @@ impl Store {
         .bind(traceparents)
         .bind(created_at)
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(())
     }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
+    answered::Answered as _,
     units::{count, integer, named},
 };
 
@@ -115,6 +116,7 @@ pub(crate) async fn lock_health(
     .bind(moved)
     .bind(succeeded)
     .fetch_all(connection)
+    .answered()
     .await?;
     rows.into_iter()
         .map(|row| {
@@ -167,6 +169,7 @@ pub(crate) async fn save_health(
     .bind(column(changes, |change| change.succeeded))
     .bind(column(changes, |change| change.failed))
     .execute(connection)
+    .answered()
     .await?;
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! `domain`. It knows nothing of HTTP and AMQP. Times are the database's own: callers hand in
 //! durations, never clock readings.
 
+mod answered;
 mod attempts;
 mod chores;
 mod claim;

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, answered::Answered as _};
 
 /// Which deliveries to list.
 #[derive(Debug, Clone, Default)]
@@ -86,6 +86,7 @@ impl Store {
         .bind(range.map(|(first, _)| first))
         .bind(range.map(|(_, last)| last))
         .fetch_all(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -99,6 +100,7 @@ impl Store {
         )
         .bind(event_id)
         .fetch_optional(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -112,6 +114,7 @@ impl Store {
         )
         .bind(id)
         .fetch_optional(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -124,6 +127,7 @@ impl Store {
         )
         .bind(delivery_id)
         .fetch_all(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -140,6 +144,7 @@ impl Store {
             ) AS open GROUP BY status ORDER BY status",
         )
         .fetch_all(&self.pool)
+        .answered()
         .await?)
     }
 }

@@ -1,6 +1,9 @@
 //! The schema's versions: compiled in, run forward only, one runner at a time.
 
-use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::{
+    Executor as _,
+    migrate::{Migrate, MigrateError, Migrator},
+};
 
 use crate::{Store, StoreError};
 
@@ -33,13 +36,16 @@ pub enum SchemaState {
 }
 
 /// Brings the schema up to this program's version and creates the coming days' partitions.
-/// Runs of several processes at once wait for each other.
+/// Runs of several processes at once wait for each other, and a migration may take its time.
 pub async fn migrate(store: &Store) -> Result<i64, StoreError> {
+    let mut connection = store.pool.acquire().await?;
+    connection.execute("SET statement_timeout = 0").await?;
     migrator()
         .set_ignore_missing(true)
-        .run(&store.pool)
+        .run(&mut *connection)
         .await
         .map_err(refused)?;
+    connection.close().await?;
     store.create_partitions().await?;
     Ok(needed())
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, answered::Answered as _};
 
 /// An event that nobody has expanded yet. Its payload stays in the database.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -42,7 +42,7 @@ pub struct LockedEvents {
 impl Store {
     /// Locks up to `most` waiting events that no other relay holds.
     pub async fn lock_waiting_events(&self, most: u32) -> Result<LockedEvents, StoreError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = self.pool.begin().answered().await?;
         let events = sqlx::query_as(
             "/* kurier.lock_waiting_events */
             SELECT id, tenant, event_type, traceparent, created_at,
@@ -55,6 +55,7 @@ impl Store {
         )
         .bind(i64::from(most))
         .fetch_all(&mut *transaction)
+        .answered()
         .await?;
         Ok(LockedEvents {
             transaction,
@@ -72,7 +73,7 @@ impl LockedEvents {
         if !parked.is_empty() {
             self.park(parked).await?;
         }
-        self.transaction.commit().await?;
+        self.transaction.commit().answered().await?;
         Ok(())
     }
 
@@ -84,6 +85,7 @@ impl LockedEvents {
         )
         .bind(ids)
         .execute(&mut *self.transaction)
+        .answered()
         .await?;
         Ok(())
     }
@@ -101,6 +103,7 @@ impl LockedEvents {
         .bind(ids)
         .bind(reasons)
         .execute(&mut *self.transaction)
+        .answered()
         .await?;
         Ok(())
     }

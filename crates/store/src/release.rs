@@ -4,7 +4,10 @@ use chrono::{DateTime, Utc};
 use domain::gate::GateFacts;
 use uuid::Uuid;
 
-use crate::{LostHint, Store, StoreError, health::BreakerRow, hints::HintRow, units::integer};
+use crate::{
+    LostHint, Store, StoreError, answered::Answered as _, health::BreakerRow, hints::HintRow,
+    units::integer,
+};
 
 /// An endpoint that has held deliveries, with what its gate goes by.
 #[derive(Debug, Clone)]
@@ -52,6 +55,7 @@ impl Store {
             INNER JOIN kurier.endpoint_health AS h ON h.endpoint_id = e.id",
         )
         .fetch_all(&self.pool)
+        .answered()
         .await?;
         rows.into_iter().map(Row::into_held).collect()
     }
@@ -90,6 +94,7 @@ impl Store {
         .bind(endpoint_ids)
         .bind(counts)
         .fetch_all(&self.pool)
+        .answered()
         .await?;
         Ok(rows.into_iter().map(LostHint::from).collect())
     }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     AttemptRecord, Health, HealthChange, Settled, Store, StoreError,
+    answered::Answered as _,
     health::{lock_health, save_health},
     units::{bounds, integer, milliseconds},
 };
@@ -22,7 +23,7 @@ pub struct Settlement {
 impl Store {
     /// Settles a batch: every delivery whose lease still holds gets its status and its attempt.
     pub async fn begin_settlement(&self, batch: &[Settled]) -> Result<Settlement, StoreError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = self.pool.begin().answered().await?;
         let settled = settle(&mut transaction, batch).await?;
         Ok(Settlement {
             transaction,
@@ -36,7 +37,7 @@ impl Store {
         endpoint_ids: &[Uuid],
     ) -> Result<(Settlement, Vec<Health>), StoreError> {
         let mut settlement = Settlement {
-            transaction: self.pool.begin().await?,
+            transaction: self.pool.begin().answered().await?,
             settled: HashSet::new(),
         };
         let health = settlement.lock_health(endpoint_ids, &[]).await?;
@@ -80,13 +81,14 @@ impl Settlement {
         .bind(endpoint_ids)
         .bind(reason)
         .execute(&mut *self.transaction)
+        .answered()
         .await?;
         Ok(())
     }
 
     /// Makes it all count.
     pub async fn commit(self) -> Result<(), StoreError> {
-        self.transaction.commit().await?;
+        self.transaction.commit().answered().await?;
         Ok(())
     }
 }
@@ -162,6 +164,7 @@ async fn settle(
     .bind(first)
     .bind(last)
     .fetch_all(&mut **transaction)
+    .answered()
     .await?;
     Ok(settled.into_iter().collect())
 }

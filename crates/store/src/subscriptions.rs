@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     Store, StoreError,
+    answered::Answered as _,
     health::{BreakerRow, closed_breaker},
     units::count,
 };
@@ -79,6 +80,7 @@ impl Store {
             "/* kurier.configuration_version */ SELECT version FROM kurier.configuration",
         )
         .fetch_one(&self.pool)
+        .answered()
         .await?)
     }
 
@@ -93,6 +95,7 @@ impl Store {
             FROM kurier.endpoints",
         )
         .fetch_all(&self.pool)
+        .answered()
         .await?;
         let rows = rows.into_iter().map(Row::into_subscription).collect();
         Ok(SubscriptionRows { version, rows })
@@ -108,6 +111,7 @@ impl Store {
             WHERE state <> 'closed'",
         )
         .fetch_all(&self.pool)
+        .answered()
         .await?;
         rows.into_iter().map(ReadingRow::into_reading).collect()
     }

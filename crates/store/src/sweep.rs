@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{LostHint, Store, StoreError, hints::HintRow, units::milliseconds};
+use crate::{
+    LostHint, Store, StoreError, answered::Answered as _, hints::HintRow, units::milliseconds,
+};
 
 /// What counts as lost.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +65,7 @@ impl Store {
         .bind(i64::from(terms.most))
         .bind(LOOK_AT_MIN.max(i64::from(terms.most)))
         .fetch_all(&self.pool)
+        .answered()
         .await?;
         Ok(rows.into_iter().map(LostHint::from).collect())
     }
@@ -85,6 +88,7 @@ impl Store {
         .bind(milliseconds(wait_max))
         .bind(i64::from(most))
         .execute(&self.pool)
+        .answered()
         .await?;
         Ok(done.rows_affected())
     }
