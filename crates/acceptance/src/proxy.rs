@@ -22,6 +22,8 @@ struct Orders {
     refuses: bool,
     /// Nothing is passed on; connections stay open.
     frozen: bool,
+    /// Connections made before the last of so many stay open towards the client only, and say nothing.
+    abandonments: u64,
     /// How long every piece is kept before it is passed on.
     delay: Duration,
 }
@@ -94,6 +96,12 @@ impl TcpProxy {
         self.order(|orders| orders.frozen = false);
     }
 
+    /// Leaves all clients with open connections that nothing will ever be heard on, as a server does
+    /// that loses its power; new ones are passed on.
+    pub fn abandon(&self) {
+        self.order(|orders| orders.abandonments += 1);
+    }
+
     /// Keeps every piece this long, in both directions; zero for no delay.
     pub fn delay(&self, delay: Duration) {
         self.order(|orders| orders.delay = delay);
@@ -110,39 +118,51 @@ async fn accept(listener: TcpListener, target: String, orders: watch::Receiver<O
         while connections.try_join_next().is_some() {}
         let now = *orders.borrow();
         if !now.refuses {
-            connections.spawn(serve(
-                client,
-                target.clone(),
-                orders.clone(),
-                now.generation,
-            ));
+            connections.spawn(serve(client, target.clone(), orders.clone(), now));
         }
     }
 }
 
 /// Ends when either side does, or when the connection's generation is cut.
 async fn serve(
-    client: TcpStream,
+    mut client: TcpStream,
     target: String,
     mut orders: watch::Receiver<Orders>,
-    generation: u64,
+    since: Orders,
 ) {
-    let Ok(server) = TcpStream::connect(target).await else {
+    let Ok(mut server) = TcpStream::connect(target).await else {
         return;
     };
-    let (to_client, to_server) = (orders.clone(), orders.clone());
-    let (client_read, client_write) = client.into_split();
-    let (server_read, server_write) = server.into_split();
-    let both = async {
-        tokio::join!(
-            pass_on(client_read, server_write, to_server),
-            pass_on(server_read, client_write, to_client),
-        )
-    };
+    let mut cut = orders.clone();
+    let cut = cut.wait_for(|orders| orders.generation > since.generation);
+    let abandoned = orders.clone();
     tokio::select! {
-        _ = both => {}
-        _ = orders.wait_for(|orders| orders.generation > generation) => {}
+        () = pass_both_ways(&mut client, &mut server, &orders) => return,
+        _ = cut => return,
+        () = until_abandoned(abandoned, since) => {}
     }
+    drop(server);
+    let _ = orders
+        .wait_for(|orders| orders.generation > since.generation)
+        .await;
+}
+
+async fn until_abandoned(mut orders: watch::Receiver<Orders>, since: Orders) {
+    let abandoned = |orders: &Orders| orders.abandonments > since.abandonments;
+    let _ = orders.wait_for(abandoned).await;
+}
+
+async fn pass_both_ways(
+    client: &mut TcpStream,
+    server: &mut TcpStream,
+    orders: &watch::Receiver<Orders>,
+) {
+    let (client_read, client_write) = client.split();
+    let (server_read, server_write) = server.split();
+    let _ = tokio::join!(
+        pass_on(client_read, server_write, orders.clone()),
+        pass_on(server_read, client_write, orders.clone()),
+    );
 }
 
 async fn pass_on(

@@ -119,3 +119,16 @@ async fn a_database_that_swallows_everything_is_noticed_and_used_again() {
     scene.proxy.thaw();
     scene.assert_recovered(IN_FLIGHT_MAX).await;
 }
+
+#[tokio::test]
+async fn a_database_server_that_lost_its_power_is_not_waited_for_for_ever() {
+    let scene = Scene::mid_load(Way::Database).await;
+    scene.proxy.abandon();
+    scene.load.assert_mid_load();
+    // Only now is it known that nobody waits any more for what will never be answered.
+    scene
+        .load
+        .wait_arrived(scene.load.arrived() + 2 * IN_FLIGHT_MAX)
+        .await;
+    scene.assert_recovered(IN_FLIGHT_MAX).await;
+}
