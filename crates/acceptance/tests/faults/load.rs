@@ -87,13 +87,10 @@ impl Load {
             .await;
     }
 
-    /// Deliveries that a dispatcher has taken and not settled.
-    pub(crate) async fn in_flight(&self) -> u64 {
-        let count: i64 = self
-            .world
-            .value("SELECT count(*) FROM kurier.deliveries WHERE status = 'in_flight'")
-            .await;
-        count.unsigned_abs()
+    /// Deliveries that a dispatcher has taken and not settled, with what names its claim.
+    pub(crate) async fn leases(&self) -> Vec<(Uuid, Uuid)> {
+        let query = "SELECT id, lease_token FROM kurier.deliveries WHERE lease_token IS NOT NULL";
+        self.world.rows(query).await
     }
 
     /// Requests beyond the first that was accepted.
