@@ -180,28 +180,6 @@ impl Store {
         .await?;
         Ok(done.rows_affected())
     }
-
-    /// Gives claimed deliveries back untouched, to be claimed by whoever gets their message next.
-    pub async fn give_back(&self, token: Uuid, ids: &[Uuid]) -> Result<u64, StoreError> {
-        let Some((first, last)) = bounds(ids) else {
-            return Ok(0);
-        };
-        let done = sqlx::query(
-            "/* kurier.give_back */
-            UPDATE kurier.deliveries
-            SET status = CASE WHEN attempt_count = 0 THEN 'pending' ELSE 'failed' END,
-                lease_token = NULL, lease_until = NULL
-            WHERE id = ANY ($1) AND id BETWEEN $2 AND $3 AND lease_token = $4 AND status = 'in_flight'",
-        )
-        .bind(ids)
-        .bind(first)
-        .bind(last)
-        .bind(token)
-        .execute(&self.pool)
-        .answered()
-        .await?;
-        Ok(done.rows_affected())
-    }
 }
 
 impl Row {

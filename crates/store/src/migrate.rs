@@ -93,15 +93,4 @@ impl Store {
             SchemaState::Ready { found }
         })
     }
-
-    /// Refuses to go on with a schema this program cannot work with.
-    pub async fn require_schema(&self) -> Result<(), StoreError> {
-        match self.schema_state().await? {
-            SchemaState::Ready { .. } => Ok(()),
-            SchemaState::Missing => Err(StoreError::Schema("nothing is installed yet".into())),
-            SchemaState::Behind { found, needed } => Err(StoreError::Schema(format!(
-                "version {found} found, {needed} needed"
-            ))),
-        }
-    }
 }

@@ -205,34 +205,6 @@ async fn a_claim_tells_what_the_gate_goes_by() {
 }
 
 #[tokio::test]
-async fn only_the_leases_holder_can_give_back_and_nothing_is_charged() {
-    let rig = Rig::start().await;
-    let id = rig.delivery().await;
-    let token = rig.claim(&[id]).await;
-    let strange = rig.store.give_back(Uuid::new_v4(), &[id]).await.unwrap();
-    assert_eq!((strange, rig.status(id).await.as_str()), (0, "in_flight"));
-
-    assert_eq!(rig.store.give_back(token, &[id]).await.unwrap(), 1);
-    let delivery = rig.store.delivery(id).await.unwrap().unwrap();
-    assert_eq!(
-        (delivery.status.as_str(), delivery.attempt_count),
-        ("pending", 0)
-    );
-    rig.claim(&[id]).await;
-}
-
-#[tokio::test]
-async fn a_retry_given_back_is_a_retry_again() {
-    let rig = Rig::start().await;
-    let id = rig.delivery().await;
-    rig.execute("UPDATE kurier.deliveries SET status = 'failed', attempt_count = 2")
-        .await;
-    let token = rig.claim(&[id]).await;
-    rig.store.give_back(token, &[id]).await.unwrap();
-    assert_eq!(rig.status(id).await, "failed");
-}
-
-#[tokio::test]
 async fn only_the_leases_holder_can_hold() {
     let rig = Rig::start().await;
     let id = rig.delivery().await;

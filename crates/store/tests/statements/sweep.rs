@@ -2,6 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use domain::delivery::HoldReason;
 use store::{LostHint, SweepTerms};
 use uuid::Uuid;
 
@@ -196,7 +197,8 @@ async fn a_swept_lease_guards_nothing_any_more() {
     let token = rig.claim(&[id]).await;
     rig.expire_leases().await;
     rig.store.sweep(&TERMS).await.unwrap();
-    assert_eq!(rig.store.give_back(token, &[id]).await.unwrap(), 0);
+    let held = [(id, HoldReason::Paused)];
+    assert_eq!(rig.store.hold(token, &held).await.unwrap(), 0);
     let next = rig
         .store
         .claim(&[id], &terms(Uuid::new_v4()))
