@@ -41,11 +41,13 @@ const SESSION_LIMITS: &str = "
 
 /// Every statement here looks up a bounded number of rows by their keys, and only tables of a few
 /// rows are read as a whole. Of a new day's partition the server knows nothing yet and would like to
-/// read all of it for every batch, so it is told how; compiling plans never pays for such statements.
+/// read all of it for every batch, so it is told how. One plan for each statement is good for all its calls: planning over the partitions
+/// costs more than a small batch itself, and so would compiling.
 const PLANS: &str = "
     SET enable_seqscan = off;
     SET enable_hashjoin = off;
     SET enable_mergejoin = off;
+    SET plan_cache_mode = force_generic_plan;
     SET jit = off";
 
 impl Store {

@@ -65,7 +65,13 @@ impl Store {
             Some(event_id) => self.delivery_ids_of(event_id).await?,
             None => None,
         };
-        Ok(sqlx::query_as(
+        let mut transaction = self.pool.begin().answered().await?;
+        // What is not filtered by has no part in the plan, so each call needs one of its own.
+        sqlx::query("SET LOCAL plan_cache_mode = force_custom_plan")
+            .execute(&mut *transaction)
+            .answered()
+            .await?;
+        let deliveries = sqlx::query_as(
             "/* kurier.deliveries */
             SELECT id, event_id, endpoint_id, status, reason, attempt_count, max_attempts, next_attempt_at, held_since,
                 delivered_at, dead_lettered_at, last_error, last_status_code, last_response_ms, created_at
@@ -85,9 +91,11 @@ impl Store {
         .bind(i64::from(filter.limit))
         .bind(range.map(|(first, _)| first))
         .bind(range.map(|(_, last)| last))
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *transaction)
         .answered()
-        .await?)
+        .await?;
+        transaction.commit().answered().await?;
+        Ok(deliveries)
     }
 
     /// The range of ids that an event's deliveries can have, since they begin with its time. `None`
