@@ -32,5 +32,5 @@ pub use private_service::PrivateService;
 pub use program::Program;
 pub use proxy::TcpProxy;
 pub use record::{AttemptRow, DeliveryRow};
-pub use verifiers::Verifier;
+pub use verifiers::{Verifier, given, run_python};
 pub use world::{PATIENCE, World};

@@ -1,6 +1,6 @@
 //! The official Standard Webhooks libraries, as receivers would use them.
 
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use scripted_receiver::Request;
@@ -37,20 +37,7 @@ impl Verifier {
     /// # Panics
     /// When the library cannot be run.
     pub async fn accepts(self, request: &Request, secret: &str) -> bool {
-        let mut child = self
-            .command()
-            .stdin(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the verifier starts");
-        let mut stdin = child.stdin.take().expect("a pipe");
-        let given = given(request, secret).to_string();
-        stdin
-            .write_all(given.as_bytes())
-            .await
-            .expect("the verifier reads");
-        drop(stdin);
-        let ended = child.wait_with_output().await.expect("the verifier ends");
+        let ended = run(self.command(), &given(request, secret)).await;
         let told = String::from_utf8_lossy(&ended.stderr);
         let refused = told.contains("WebhookVerificationError");
         assert!(ended.status.success() || refused, "{self:?}: {told}");
@@ -59,11 +46,7 @@ impl Verifier {
 
     fn command(self) -> Command {
         match self {
-            Self::Python => {
-                let mut command = Command::new(required("KURIER_TEST_PYTHON"));
-                command.args(["-c", PYTHON]);
-                command
-            }
+            Self::Python => python(PYTHON),
             Self::JavaScript => {
                 let mut command = Command::new("node");
                 command
@@ -75,7 +58,41 @@ impl Verifier {
     }
 }
 
-fn given(request: &Request, secret: &str) -> Value {
+/// Runs a script that reads JSON from its standard input, in the interpreter that has the library.
+///
+/// # Panics
+/// When it cannot be run or fails.
+pub async fn run_python(script: &str, given: &Value) -> String {
+    let ended = run(python(script), given).await;
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{told}");
+    String::from_utf8_lossy(&ended.stdout).into_owned()
+}
+
+fn python(script: &str) -> Command {
+    let mut command = Command::new(required("KURIER_TEST_PYTHON"));
+    command.args(["-c", script]);
+    command
+}
+
+async fn run(mut command: Command, given: &Value) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the script starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin
+        .write_all(given.to_string().as_bytes())
+        .await
+        .expect("the script reads");
+    drop(stdin);
+    child.wait_with_output().await.expect("the script ends")
+}
+
+/// A request as a receiver's script gets it: the secret, the body in base64, the signature's headers.
+pub fn given(request: &Request, secret: &str) -> Value {
     let header = |name: &str| request.header(name).unwrap_or_default().to_owned();
     json!({
         "secret": secret,

@@ -6,6 +6,7 @@ mod fan_out;
 mod judging;
 mod pause;
 mod payload;
+mod readme;
 mod replicas;
 mod retries;
 mod shutdown;
