@@ -75,7 +75,7 @@ async fn run(command: Command, output: Output) -> anyhow::Result<()> {
         Command::Endpoint(command) => endpoint::run(command, input, output).await,
         Command::Event(command) => event::run(command, input, output).await,
         Command::Delivery(command) => delivery::run(command, input, output).await,
-        Command::Doctor => doctor::run(output).await,
+        Command::Doctor => Box::pin(doctor::run(output)).await,
         Command::Completions { shell } => print_completions(shell),
     }
 }
