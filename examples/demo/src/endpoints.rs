@@ -30,7 +30,7 @@ pub(crate) const PARTS: &[Part] = &[
         name: "flaky",
         conduct: "fails twice before it answers 200",
         event_types: &["order.placed"],
-        settings: &["--retry-schedule-ms", "100"],
+        settings: &["--retry-schedule-ms", "300"],
         script: || [Reply::status(503), Reply::status(503), Reply::ok()].into(),
     },
     Part {

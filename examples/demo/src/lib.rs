@@ -19,7 +19,7 @@ mod summary;
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 pub use programs::Programs;
@@ -28,9 +28,9 @@ pub use stage::Stage;
 
 use crate::{endpoints::PARTS, screen::Screen, shop::Shop, state::State, stop::Stop};
 
-/// One look at the deliveries; every third writes an order.
+/// One look at the deliveries; every fourth writes an order.
 const TICK: Duration = Duration::from_millis(200);
-const TICKS_PER_ORDER: u64 = 3;
+const TICKS_PER_ORDER: u64 = 4;
 
 /// What has not come to rest by then never will.
 const STORY_TIME_MAX: Duration = Duration::from_mins(1);
@@ -41,17 +41,18 @@ pub async fn run(keep: bool) -> anyhow::Result<bool> {
     let mut stop = Stop::listen()?;
     let ended = tokio::select! {
         ended = play(&mut stage) => ended,
-        () = stop.asked() => Err(anyhow::anyhow!("interrupted")),
+        () = stop.asked() => Err(anyhow!("interrupted")),
     };
     if keep && ended.is_ok() {
         println!("{}", stage.how_to_look_around()?);
         stop.asked().await;
     }
     println!("removing what the demo created");
-    let cleared = stage.clear().await;
-    let accounted_for = ended?;
-    cleared?;
-    Ok(accounted_for)
+    match (ended, stage.clear().await) {
+        (ended, Ok(())) => ended,
+        (Ok(_), Err(left)) => Err(left.context("not everything could be removed")),
+        (Err(error), Err(left)) => Err(error.context(format!("{left:#}; and before that"))),
+    }
 }
 
 /// From an empty stage to the summary.

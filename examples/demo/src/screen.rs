@@ -111,7 +111,6 @@ fn cells(endpoint: &EndpointState) -> [String; 9] {
 
 /// What is worth telling; what is merely on its way is left out.
 fn line(endpoint: &EndpointState) -> String {
-    let error = endpoint.last_error.as_deref();
     format!(
         "{:8} breaker {:21} delivered {:2}  to retry {:2}  held {:2}  dead letters {:2}  {}",
         endpoint.name,
@@ -120,6 +119,6 @@ fn line(endpoint: &EndpointState) -> String {
         endpoint.awaiting_retry,
         endpoint.held,
         endpoint.dead_letters,
-        error.unwrap_or_default()
+        endpoint.last_error.as_deref().unwrap_or_default()
     )
 }

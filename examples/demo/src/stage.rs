@@ -105,7 +105,7 @@ impl Stage {
     }
 
     /// Stops the programs, then removes the database, the namespace and the logs. Every step is tried;
-    /// the first failure is told, and then the logs stay.
+    /// the first failure is told.
     pub async fn clear(&mut self) -> anyhow::Result<()> {
         let mut outcomes = Vec::new();
         for program in self.running.drain(..) {
@@ -116,8 +116,8 @@ impl Stage {
         }
         outcomes.push(database::drop(&self.services, &self.name).await);
         outcomes.push(namespace::remove(&self.services.amqp_url, &self.name).await);
-        outcomes.into_iter().collect::<anyhow::Result<()>>()?;
-        Ok(std::fs::remove_dir_all(&self.folder)?)
+        outcomes.push(std::fs::remove_dir_all(&self.folder).map_err(Into::into));
+        outcomes.into_iter().collect()
     }
 }
 
